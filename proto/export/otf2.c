@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT. otf2.c: the format otf2: an archive of the Open Trace Format 2, a folder
  * that Vampir, TAU, Scalasca and otf2-print read.
  *
- * A process is a location group, each thread a location of it; each GPU of it is a group, each lane of
- * a stream a location. What overlaps another in part has a further location beside it, for a location
- * has a stack. The library is looked for when it is needed: it is for those who read such archives,
+ * A process is a location group, each thread a location of it, and what the thread summed another; each
+ * GPU of it is a group, each lane of a stream a location. What overlaps another in part has a further
+ * location beside it, for a location has a stack. The library is looked for when it is needed: it is for those who read such archives,
  * and no daemon loads it. */
 #include "export_format.h"
 
@@ -55,6 +55,7 @@ int otf2_write(struct sqlite3 *db, int64_t id, const struct profile_select *s, c
 
 #define ATTRIBUTES(X) /* what an operation says beside its times */ \
 	X(correlation, "number that the launch and its work share")   \
+	X(events,      "events that were summed, and are in no other place") \
 	X(bytes,       "bytes copied or set")                         \
 	X(context,     "number of the GPU's context")                 \
 	X(grid_x, "blocks") X(grid_y, "blocks") X(grid_z, "blocks")   \
@@ -76,6 +77,9 @@ struct calls {
 #undef X
 };
 
+#define SUMMED  LANES_MAX /* a thread's lane of bursts */
+#define WRITERS (LANES_MAX + 1u)
+
 struct location {
 	uint64_t events;
 	uint32_t thread, lane; /* of a stream: thread SORTED_NONE, lane in the list */
@@ -85,8 +89,8 @@ struct archive {
 	struct calls call;
 	const char *folder;
 	OTF2_Archive *at;
-	OTF2_EvtWriter *writer[LANES_MAX]; /* of the thread's lanes, or of a stream's */
-	uint64_t open[LANES_MAX];          /* the location of each */
+	OTF2_EvtWriter *writer[WRITERS]; /* of the thread's lanes and bursts, or of a stream's */
+	uint64_t open[WRITERS];          /* the location of each */
 	OTF2_AttributeList *attributes;
 	struct location *location;
 	uint32_t n_locations, cap_locations;
@@ -236,7 +240,7 @@ static void close_writers(struct sorted *s)
 	struct archive *a = archive(s);
 	uint32_t i;
 
-	for (i = 0; i < LANES_MAX; i++) {
+	for (i = 0; i < WRITERS; i++) {
 		if (a->writer[i] != NULL)
 			check(s, a->call.Archive_CloseEvtWriter(a->at, a->writer[i]));
 		a->writer[i] = NULL;
@@ -277,7 +281,7 @@ static void attribute(struct sorted *s, uint32_t which, uint64_t v)
 /* clang-format off */
 #define ROLES(X) \
 	X('s', CODE) /* a scope */ X('l', WRAPPER) /* a launch */ X('k', FUNCTION) /* a kernel */ \
-	X('c', DATA_TRANSFER)
+	X('c', DATA_TRANSFER) X('b', ARTIFICIAL) /* a burst */
 /* clang-format on */
 
 static uint32_t region_of(struct sorted *s, uint32_t at, char role, const char *name)
@@ -319,6 +323,11 @@ static uint32_t launch_region(struct sorted *s, const struct sorted_op *o)
 		graph ? "launch graph" : gpu_classes[o->class].launch);
 }
 
+static uint32_t burst_region(struct sorted *s)
+{
+	return region_of(s, s->w->names.n + LAUNCHES, 'b', "events summed");
+}
+
 /* --- threads and streams */
 
 static void otf2_scope(struct sorted *s, struct sorted_scope *x)
@@ -343,6 +352,15 @@ static void otf2_launch(struct sorted *s, const struct sorted_op *o)
 	attribute(s, ATTRIBUTE_correlation, o->correlation);
 	enter(s, 0, to, o->launch_ns, launch_region(s, o));
 	leave(s, 0, to, o->launch_ns, launch_region(s, o));
+}
+
+static void otf2_burst(struct sorted *s, const struct sorted_burst *b)
+{
+	OTF2_EvtWriter *to = writer_of(s, SUMMED, b->thread, SUMMED);
+
+	attribute(s, ATTRIBUTE_events, b->n);
+	enter(s, SUMMED, to, b->begin_ns, burst_region(s));
+	leave(s, SUMMED, to, b->end_ns, burst_region(s));
 }
 
 static void otf2_thread_end(struct sorted *s, uint32_t thread)
@@ -406,8 +424,10 @@ static void put_regions(struct sorted *s, OTF2_GlobalDefWriter *to)
 		ROLES(X)
 #undef X
 		check(s, a->call.GlobalDefWriter_WriteRegion(to, i, words, words, 0, role,
-				 *name == 's' ? OTF2_PARADIGM_USER : gpu, OTF2_REGION_FLAG_NONE, 0,
-				 0, 0));
+				 *name == 's'   ? OTF2_PARADIGM_USER
+				 : *name == 'b' ? OTF2_PARADIGM_MEASUREMENT_SYSTEM
+						: gpu,
+				 OTF2_REGION_FLAG_NONE, 0, 0, 0));
 	}
 }
 
@@ -460,7 +480,10 @@ static void put_location(struct sorted *s, OTF2_GlobalDefWriter *to, uint32_t at
 	const struct sorted_thread *t = &s->thread[l->thread];
 	const char *name = t->name != NULL ? t->name : "thread";
 
-	snprintf(words, sizeof(words), l->lane == 0 ? "%.*s (%u)" : "%.*s (%u), %u",
+	snprintf(words, sizeof(words),
+		l->lane == 0        ? "%.*s (%u)"
+		: l->lane == SUMMED ? "%.*s (%u), summed"
+				    : "%.*s (%u), %u",
 		(int)text_cut(name, 64), name, t->tid, l->lane + 1);
 	check(s, a->call.GlobalDefWriter_WriteLocation(to, at, string(s, to, words),
 			 OTF2_LOCATION_TYPE_CPU_THREAD, l->events, t->process));
@@ -537,7 +560,7 @@ static void otf2_open(struct sorted *s)
 	a->attributes = a->call.AttributeList_New();
 	check_is(s, a->at);
 	check_is(s, a->attributes);
-	a->region = calloc((size_t)s->w->names.n + LAUNCHES, sizeof(*a->region));
+	a->region = calloc((size_t)s->w->names.n + LAUNCHES + 1, sizeof(*a->region));
 	if (a->region == NULL)
 		s->r = timeline_no_memory(s->w);
 	if (s->r < 0)
@@ -558,6 +581,7 @@ int otf2_write(struct sqlite3 *db, int64_t id, const struct profile_select *s, c
 		.scope = otf2_scope,
 		.scope_end = otf2_scope_end,
 		.op = otf2_launch,
+		.burst = otf2_burst,
 		.thread_end = otf2_thread_end,
 		.lane_op = otf2_op,
 		.close = otf2_close};

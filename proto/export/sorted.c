@@ -16,12 +16,14 @@
 /* clang-format off */
 static const char tables[] =
 	"PRAGMA journal_mode=OFF;PRAGMA synchronous=OFF;PRAGMA temp_store=FILE;PRAGMA cache_size=-16384;"
-	"BEGIN;CREATE TABLE event(process, thread, at, is_op, length, depth, lane, start, record, vals)";
-#define EVENTS    "SELECT record, vals, is_op FROM event ORDER BY process, "
+	"BEGIN;CREATE TABLE event(process, thread, at, kind, length, depth, lane, start, record, vals)";
+#define EVENTS    "SELECT record, vals, kind FROM event ORDER BY process, "
 /* An outer scope before what is inside, a scope before what is launched in it. */
-#define ORDER     "at, is_op, length DESC, depth"
-#define LANES     "SELECT record FROM event WHERE is_op ORDER BY lane, start"
+#define ORDER     "at, kind, length DESC, depth"
+#define LANES     "SELECT record FROM event WHERE kind=1 ORDER BY lane, start"
 /* clang-format on */
+enum kind { KIND_SCOPE, KIND_OP, KIND_BURST };
+_Static_assert(KIND_OP == 1, "LANES");
 
 static struct sorted *sorted(struct timeline *w)
 {
@@ -154,7 +156,7 @@ static void on_scope(struct timeline *w, const struct timeline_scope *x)
 		no_memory(s);
 	else
 		add(s,
-			(int64_t[]){s->n_processes, row.thread, (int64_t)row.begin_ns, 0,
+			(int64_t[]){s->n_processes, row.thread, (int64_t)row.begin_ns, KIND_SCOPE,
 				(int64_t)(row.end_ns - row.begin_ns), depth_of(w, row.node)},
 			6, &row, sizeof(row));
 	s->values.n = 0;
@@ -181,9 +183,19 @@ static void on_op(struct timeline *w, const struct timeline_op *o)
 		row.config = *o->config;
 	add(s,
 		(int64_t[]){s->n_processes, row.thread,
-			(int64_t)(launched ? row.launch_ns : row.start_ns), 1, 0, 0, row.lane,
+			(int64_t)(launched ? row.launch_ns : row.start_ns), KIND_OP, 0, 0, row.lane,
 			(int64_t)row.start_ns},
 		8, &row, sizeof(row));
+}
+
+static void on_burst(struct timeline *w, const struct timeline_burst *b)
+{
+	struct sorted *s = sorted(w);
+	const struct sorted_burst row = {b->begin_ns, b->end_ns, b->n, thread_of(s, b->tid)};
+
+	if (s->form->burst != NULL)
+		add(s, (int64_t[]){s->n_processes, row.thread, (int64_t)row.begin_ns, KIND_BURST},
+			4, &row, sizeof(row));
 }
 
 static void on_metric(struct timeline *w, const struct held *h, uint64_t ns)
@@ -330,32 +342,39 @@ static void begin(struct sorted *s, const struct sorted_scope *row, const char *
 }
 
 /* Threads are handed over in the order of their rows: those in between have no event. */
+static void turn_to(struct sorted *s, uint32_t thread, uint32_t *ended)
+{
+	if (!s->form->by_thread || thread == SORTED_NONE)
+		return;
+	end_threads(s, *ended, thread);
+	*ended = thread;
+}
+
 static void on_row(struct sorted *s, sqlite3_stmt *st, uint32_t *ended)
 {
 	const void *record = sqlite3_column_blob(st, 0);
-	uint32_t thread;
+	const int kind = sqlite3_column_int(st, 2);
 
-	if (sqlite3_column_int(st, 2) != 0) {
+	if (kind == KIND_OP) {
 		struct sorted_op o;
 
 		memcpy(&o, record, sizeof(o));
-		thread = o.thread;
-		if (thread != SORTED_NONE && s->form->by_thread) {
-			end_threads(s, *ended, thread);
-			*ended = thread;
-		}
-		if (thread != SORTED_NONE)
-			end_until(s, thread, o.launch_ns, true);
+		turn_to(s, o.thread, ended);
+		if (o.thread != SORTED_NONE)
+			end_until(s, o.thread, o.launch_ns, true);
 		if (s->form->op != NULL)
 			s->form->op(s, &o);
+	} else if (kind == KIND_BURST) {
+		struct sorted_burst b;
+
+		memcpy(&b, record, sizeof(b));
+		turn_to(s, b.thread, ended);
+		s->form->burst(s, &b);
 	} else {
 		struct sorted_scope x;
 
 		memcpy(&x, record, sizeof(x));
-		if (s->form->by_thread) {
-			end_threads(s, *ended, x.thread);
-			*ended = x.thread;
-		}
+		turn_to(s, x.thread, ended);
 		begin(s, &x, (const char *)sqlite3_column_text(st, 1));
 	}
 	flush(s);
@@ -478,6 +497,7 @@ int sorted_write(const struct sorted_form *form, void *mine, struct sqlite3 *db,
 		.scope = on_scope,
 		.op = on_op,
 		.metric = on_metric,
+		.burst = on_burst,
 		.process_end = on_process_end,
 		.close = on_close};
 	struct sorted s = {.form = form, .mine = mine};

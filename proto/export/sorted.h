@@ -51,6 +51,11 @@ struct sorted_op {
 	struct trace_config config;
 };
 
+struct sorted_burst { /* n events of a thread that were summed: timeline_burst */
+	uint64_t begin_ns, end_ns, n;
+	uint32_t thread;
+};
+
 struct sorted;
 
 /* NULL: nothing. All of it goes to s->w->out, which is flushed in between. */
@@ -62,6 +67,7 @@ struct sorted_form {
 	void (*scope_end)(struct sorted *s, struct sorted_scope *x);
 	/* At its launch; one whose launch is not known, at its start. */
 	void (*op)(struct sorted *s, const struct sorted_op *o);
+	void (*burst)(struct sorted *s, const struct sorted_burst *b); /* when it begins */
 	void (*thread_end)(struct sorted *s, uint32_t thread);
 	void (*lane_op)(
 		struct sorted *s, const struct sorted_op *o); /* lane by lane, by its start */

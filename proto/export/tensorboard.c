@@ -26,7 +26,8 @@ enum {
 
 /* clang-format off */
 #define SCALARS(X) /* of each step, whatever the job set */ \
-	X(time_ms) X(kernel_time_ms) X(copy_time_ms) X(kernels) X(copies)
+	X(time_ms) X(kernel_time_ms) X(copy_time_ms) X(kernels) X(copies) \
+	X(events_summed) /* of bursts that began in it; where the session has any */
 /* clang-format on */
 enum {
 #define X(name) SCALAR_##name,
@@ -144,7 +145,7 @@ static void put_step(struct sorted *s, const struct step *x)
 	struct board *b = board(s);
 	uint32_t i;
 
-	for (i = 0; i < SCALARS_N; i++)
+	for (i = 0; i < SCALARS_N - (s->w->left.summed == 0); i++)
 		put_scalar(s, x, "step", scalars[i], x->scalar[i]);
 	for (i = 0; i < x->n_metrics; i++)
 		if (x->set[i])
@@ -279,6 +280,14 @@ static void board_op(struct sorted *s, const struct sorted_op *o)
 	x->scalar[kernel ? SCALAR_kernels : SCALAR_copies]++;
 }
 
+static void board_burst(struct sorted *s, const struct sorted_burst *b)
+{
+	struct step *x = step_of(s, board(s), b->thread, b->begin_ns);
+
+	if (x != NULL)
+		x->scalar[SCALAR_events_summed] += (double)b->n;
+}
+
 /* --- the file */
 
 static void board_open(struct sorted *s)
@@ -305,6 +314,7 @@ int tensorboard_write(struct sqlite3 *db, int64_t id, const struct profile_selec
 		.scope = board_scope,
 		.scope_end = board_scope_end,
 		.op = board_op,
+		.burst = board_burst,
 		.close = board_close};
 	struct board b = {.open = NULL};
 	int r;
