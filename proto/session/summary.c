@@ -397,6 +397,9 @@ uint16_t *summary_deepest(const struct trace_chunk *c, const uint16_t *depth)
 int summary_of(const struct trace_chunk *c, const uint16_t *depth, double ticks, size_t chunk_bytes,
 	void **ret_bytes, uint32_t *ret_n)
 {
+	const uint32_t events = c->n[TRACE_N_SCOPES] + c->n[TRACE_N_OPS];
+	const size_t most =
+		chunk_bytes / (events < SUMMARY_SMALL ? SUMMARY_SMALL_PART : SUMMARY_PART);
 	struct trace_tracks t;
 	struct summary s;
 	uint32_t finest = 0;
@@ -404,7 +407,7 @@ int summary_of(const struct trace_chunk *c, const uint16_t *depth, double ticks,
 
 	*ret_bytes = NULL;
 	*ret_n = 0;
-	if (c->n[TRACE_N_SCOPES] + c->n[TRACE_N_OPS] < SUMMARY_EVENTS_MIN)
+	if (events < SUMMARY_EVENTS_MIN)
 		return 0;
 	r = trace_tracks_make(c, depth, &t);
 	while (r == 0 && finest <= SHIFT_MAX) {
@@ -416,7 +419,7 @@ int summary_of(const struct trace_chunk *c, const uint16_t *depth, double ticks,
 		s.deepest = summary_deepest(c, depth);
 		r = s.deepest == NULL ? -ENOMEM : summary_seal(&s, ret_bytes, ret_n);
 		summary_fini(&s);
-		if (r < 0 || *ret_n <= chunk_bytes / SUMMARY_PART)
+		if (r < 0 || *ret_n <= most)
 			break;
 		free(*ret_bytes);
 		*ret_bytes = NULL;

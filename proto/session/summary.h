@@ -13,8 +13,10 @@
 
 #define SUMMARY_LEVELS_MAX 10u
 #define SUMMARY_FACTOR     4u    /* 2^4: from a level to the next */
-#define SUMMARY_EVENTS_MIN 1024u /* a chunk with fewer has none: it is as soon read itself */
-#define SUMMARY_PART       10u   /* it takes at most this part of its chunk's bytes */
+#define SUMMARY_EVENTS_MIN 64u   /* a chunk with fewer has none: it is as soon read itself */
+#define SUMMARY_PART       10u   /* it takes at most this part of its chunk's bytes, */
+#define SUMMARY_SMALL      1024u /* of a chunk with fewer events */
+#define SUMMARY_SMALL_PART 4u    /* this part: there are many where a session has such */
 
 struct summary_level {
 	struct trace_item *item; /* by track */

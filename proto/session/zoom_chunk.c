@@ -18,8 +18,10 @@ void zoom_chunk_fini(struct zoomed_chunk *c)
 {
 	uint32_t i;
 
-	for (i = 0; i < SUMMARY_LEVELS_MAX; i++)
+	free(c->level[0].item);
+	for (i = 1; i < c->n_levels; i++)
 		free(c->level[i].item);
+	free(c->level);
 	free(c->track);
 	free(c->row);
 	free(c->node);
@@ -223,9 +225,14 @@ static void widen(struct zoom *w, struct zoomed_chunk *k, const struct zoomed_pa
 /* The levels that stay. */
 static int take_levels(struct zoom *w, struct zoomed_chunk *k, struct summary *s, struct err *e)
 {
+	struct zoomed_part *level = calloc(s->n_levels, sizeof(*level));
 	uint32_t i;
 	int r;
 
+	if (level == NULL)
+		return zoom_no_memory(e);
+	free(k->level);
+	k->level = level;
 	k->ns = s->ns;
 	k->n_levels = s->n_levels;
 	k->n_tracks = s->n_tracks;
@@ -400,7 +407,7 @@ static int read_events(
 		 *deepest = depth == NULL ? NULL : summary_deepest(c, depth);
 	int r = deepest == NULL ? zoom_no_memory(e) : map_deepest(w, k, c, deepest, e);
 
-	if (r == 0 && n < SUMMARY_EVENTS_MIN &&
+	if (r == 0 && n < SUMMARY_SMALL &&
 		w->exact_bytes + n * sizeof(struct trace_item) <= ZOOM_EXACT_BYTES)
 		r = read_exact(w, k, c, e);
 	else if (r == 0)
@@ -437,7 +444,8 @@ static int index_chunk(
 	r = trace_chunk_read(bytes, n, &c, e);
 	if (r < 0)
 		return r;
-	if (w->kept_bytes < ZOOM_KEPT_BYTES)
+	if (w->kept_bytes < ZOOM_KEPT_BYTES &&
+		c.n[TRACE_N_SCOPES] + c.n[TRACE_N_OPS] >= SUMMARY_SMALL)
 		r = summarise(w, k, &c, &good, e);
 	if (r == 0 && !good)
 		r = read_events(w, k, &c, e);
@@ -458,7 +466,12 @@ int zoom_add_chunk(struct zoom *w, uint32_t process, struct sqlite3_stmt *st, st
 		.first_event = (uint32_t)w->events + 1,
 		.t0 = UINT64_MAX,
 		.launch0 = UINT64_MAX,
-		.told0 = UINT64_MAX};
+		.told0 = UINT64_MAX,
+		.level = calloc(1, sizeof(*k->level))};
+	if (k->level == NULL) {
+		w->n_chunks--;
+		return zoom_no_memory(e);
+	}
 	r = index_chunk(w, k, st, e);
 	k->events = k->n[TRACE_N_SCOPES] + k->n[TRACE_N_OPS] + k->n[TRACE_N_METRICS];
 	w->events += k->events;

@@ -86,7 +86,7 @@ struct zoomed_chunk {
 	uint32_t ns, n_levels;             /* the lowest's width is 2^ns; 0: it is always read */
 	bool exact;                        /* it is small: level 0 is its events */
 	/* Of level 0 only how many, unless it is the only one. All have one array of tracks. */
-	struct zoomed_part level[SUMMARY_LEVELS_MAX];
+	struct zoomed_part *level;  /* [n_levels], at least one */
 	struct zoomed_track *track; /* [2 * n_tracks] */
 	uint32_t n_tracks;
 	struct zoomed_row *row; /* [n_rows] */

@@ -59,11 +59,11 @@ struct early { /* from when to when what moves is there */
 	uint64_t from, to;
 };
 
-/* The rows that the chunk's have, and which of them do not have all of it: early, MOVED_MAX of them. */
+/* The rows that the chunk's have, and which of them do not have all of it: (*early)[k->n_rows]. */
 static int take_own(struct zoom *w, struct zoomed_chunk *k, const struct zoomed_part *p,
-	struct early *early, struct err *e)
+	struct early **early, struct err *e)
 {
-	uint32_t i, j, n, cap = 0;
+	uint32_t i, j, n, cap = 0, cap_early = 0;
 
 	for (i = 0; i < p->n; i += n) {
 		const struct zoomed_track *t = &p->track[p->item[i].track];
@@ -89,9 +89,9 @@ static int take_own(struct zoom *w, struct zoomed_chunk *k, const struct zoomed_
 		take_row(l, t->depth, to);
 		if (x.from == UINT64_MAX || k->n_rows == MOVED_MAX)
 			continue;
-		if (!ROOM_FOR(k->row, cap, k->n_rows))
+		if (!ROOM_FOR(k->row, cap, k->n_rows) || !ROOM_FOR(*early, cap_early, k->n_rows))
 			return zoom_no_memory(e);
-		early[k->n_rows] = x;
+		(*early)[k->n_rows] = x;
 		k->row[k->n_rows++] = (struct zoomed_row){t->lane, t->depth, 0, until};
 	}
 	return 0;
@@ -100,9 +100,9 @@ static int take_own(struct zoom *w, struct zoomed_chunk *k, const struct zoomed_
 int zoom_place_rows(
 	struct zoom *w, struct zoomed_chunk *k, const struct zoomed_part *p, struct err *e)
 {
-	struct early *early = calloc(MOVED_MAX, sizeof(*early));
+	struct early *early = NULL;
 	uint32_t i;
-	int r = early == NULL ? zoom_no_memory(e) : take_own(w, k, p, early, e);
+	int r = take_own(w, k, p, &early, e);
 
 	for (i = 0; r == 0 && i < k->n_rows; i++) {
 		struct zoomed_lane *l = &w->lane[k->row[i].lane];

@@ -293,7 +293,7 @@ START_TEST(sums)
 }
 END_TEST
 
-/* At most a tenth of its chunk, whatever that is; and of what is too small none. */
+/* At most a tenth of its chunk, or a quarter of a small one, whatever that is; and of what is too small none. */
 START_TEST(sizes)
 {
 	struct summary s;
@@ -304,6 +304,13 @@ START_TEST(sizes)
 	any_chunk(SUMMARY_EVENTS_MIN - 1);
 	ck_assert_int_eq(summary_of(&m.c, m.depth, 1, SIZE_MAX, &bytes, &n), 0);
 	ck_assert(bytes == NULL && n == 0);
+	any_chunk(SUMMARY_EVENTS_MIN);
+	for (of = 1; of < 1u << 14; of *= 2) {
+		ck_assert_int_eq(summary_of(&m.c, m.depth, 2.1, of, &bytes, &n), 0);
+		ck_assert(n <= of / SUMMARY_SMALL_PART && (bytes != NULL) == (n > 0));
+		free(bytes);
+	}
+	ck_assert_uint_gt(n, 0);
 	any_chunk(TRACE_EVENTS_MAX);
 	for (of = 1; of < 1u << 20; of *= 2) {
 		ck_assert_int_eq(summary_of(&m.c, m.depth, 2.1, of, &bytes, &n), 0);
