@@ -4,10 +4,12 @@
 #include "load.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #include "doorbell.h"
 
@@ -63,12 +65,31 @@ static void *beside(void)
 	return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
+/* A program that no loader started. What it loads brings a second C library, and the two end it. */
+static bool is_static(void)
+{
+	const Elf64_Phdr *p = NULL;
+	const unsigned long at = getauxval(AT_PHDR), n = getauxval(AT_PHNUM);
+
+	memcpy(&p, &at, sizeof(p));
+	for (unsigned long i = 0; i < n; i++)
+		if (p[i].p_type == PT_INTERP)
+			return false;
+	return n > 0;
+}
+
 static protond_engine_fn *engine_find(char *text)
 {
 	protond_engine_fn *fn = NULL;
 	void *lib, *symbol;
 	const char *why;
 
+	if (is_static()) {
+		snprintf(text, PD_TEXT,
+			"a statically linked program cannot load " ENGINE_SONAME
+			": link it with -lprotond, without -static");
+		return NULL;
+	}
 	lib = dlopen(ENGINE_SONAME, RTLD_NOLOAD | RTLD_NOW | RTLD_LOCAL);
 	if (lib == NULL)
 		lib = beside();

@@ -14,6 +14,7 @@ import time
 import pytest
 
 from conftest import BUILD, WAIT, until
+from test_trouble import said
 
 DEMO = BUILD / "bin/protond-demo"
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -117,6 +118,16 @@ def test_an_engine_that_is_not_found_is_said(world):
     assert "cannot load libprotond-agent.so.0 beside libprotond" in words and "reached protond: unless that is why" in words
     assert "the daemon says" not in world.ctl("run", "--", "true").stderr, "it was another run's"
     assert "─ x" in world.ctl("run", "--", world.home / "x").stderr, "the loader finds it"
+
+
+@pytest.mark.skipif(BUILD.name in ("address", "thread"), reason="the archive's code is instrumented")
+def test_a_statically_linked_program_is_left_alone(world):
+    (world.home / "x.c").write_text('#include "protond.h"\nint main(void) { protond_scope_enter(protond_name("x")); return 7; }')
+    subprocess.run(["cc", "-static", "-I", ROOT / "libclient", world.home / "x.c", BUILD / "lib/libprotond.a", "-o", world.home / "x",
+                    "-lpthread", "-ldl"], check=True, stderr=subprocess.DEVNULL)
+    r = world.ctl("run", "--", world.home / "x", env={"LD_LIBRARY_PATH": str(BUILD / "lib")}, check=False)
+    assert r.returncode == 7, r.stderr
+    said(r.stderr, "a statically linked program")
 
 
 @pytest.mark.preload
