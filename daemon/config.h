@@ -29,7 +29,7 @@ enum auto_mode { AUTO_OFF, AUTO_SCOPES, AUTO_FULL };
         X(trace_mb,        U64, "512",    "when a session's timeline is larger, MiB, its oldest events leave it")                \
         X(trace_s,         U64, "0",      "events of a timeline that are older leave it; 0: never")              \
         X(idle_exit_s,     U64, "60",     "a private daemon ends after this long without job and client; 0: never")  \
-        X(memory_mb,       U64, "24",     "memory for the trees of all jobs, MiB; what needs more is counted in (other)")         \
+        X(memory_mb,       U64, "24",     "memory for the trees of all jobs, MiB, and as much for launches in flight; what needs more is counted in (other)")         \
         X(cpu_percent,     U64, "25",     "share of a core; while the daemon takes more, jobs sum up the scopes of sessions without a timeline") \
         X(jobs_per_uid,    U64, "256",    "attached jobs of one user")                                               \
         X(device_hz,       U64, "1",      "readings of GPUs and their host, by protond-device, a second, 1 to 10; 0: none") \

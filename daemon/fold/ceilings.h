@@ -4,11 +4,19 @@
 
 #include <stdint.h>
 
+/* What takes memory: each kind may have limit.bytes, so that neither starves the other. */
+enum weight {
+	WEIGHT_REST,   /* tables, trees */
+	WEIGHT_FLIGHT, /* launches and records that wait for their other half */
+	WEIGHT_MAX
+};
+
 /* 0: the default, which stands behind each. */
 struct fold_limits {
 	/* Cells per (session, process); what is over counts in (other). 262 144 */
 	uint32_t nodes;
-	/* Open launches per process; over it the oldest leave, counted. 1 048 576 */
+	/* Open launches per process. Over it those leave that have waited for long, else no more
+	 * are waited for; either is counted. 1 048 576 */
 	uint32_t launches;
 	/* Launches and records that one entry joins or lets go, times trees. 2 048 */
 	uint32_t sweep;
@@ -19,9 +27,9 @@ struct fold_limits {
 	uint32_t sessions_per_uid;
 	/* 4 096 */
 	uint32_t processes;
-	/* Of tables, trees and open launches of all processes, and of rows on their way to the
-	 * store, about. One user gets three quarters at most; once all is used, only users and
-	 * processes that have less than an even share get more. 24 MiB */
+	/* Of tables and trees of all processes, and of rows on their way to the store, about; and as
+	 * much again of open launches. One user gets three quarters of either at most; once all is
+	 * used, only users and processes that have less than an even share get more. 24 MiB */
 	uint64_t bytes;
 	/* Of one session's timeline; over it the oldest chunks leave. 512 MiB */
 	uint64_t trace_bytes;

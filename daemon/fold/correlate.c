@@ -29,6 +29,7 @@
 
 #define GRAPH_ROUNDS   2u     /* flushes without more of a graph launch: it is complete */
 #define LAUNCHES_LEAST 4096u  /* open ones that every process may have, whatever the others use */
+#define FLIGHT_KEPT    65536u /* places for launches that stay when none is in flight */
 #define PASS_BUDGET    65536u /* graph launches looked at in one sweep */
 #define RECORDS_MAX    16u    /* of an ordinary launch: it has one, and perhaps RUNNING before */
 #define DETACH_LEAST   256u   /* records in flight that are counted when any part ends */
@@ -65,45 +66,25 @@ static struct launch *launch_find(
 	return at == TABLE_NONE ? NULL : &c->launch[at];
 }
 
-void correlate_fini(struct flight *c)
+/* With nothing in it: its memory is for others. What was counted so far stays. */
+static void flight_empty(struct flight *c)
 {
 	free(c->launch);
 	free(c->gpu);
 	table_fini(&c->by_key);
+	memset(c->list, 0, sizeof(c->list));
+	c->launch = NULL;
+	c->gpu = NULL;
+	c->n_launches = c->cap_launches = c->n_gpu = c->cap_gpu = c->free_gpu = 0;
+}
+
+void correlate_fini(struct flight *c)
+{
+	flight_empty(c);
 	*c = (struct flight){.rounds = 1};
 }
 
 /* --- lists --- */
-
-static void list_append(struct flight *c, struct launch *l, enum launch_list list)
-{
-	uint32_t at = (uint32_t)(l - c->launch) + 1;
-
-	l->list = (uint8_t)list;
-	l->next = 0;
-	l->prev = c->list[list].last;
-	if (l->prev != 0)
-		c->launch[l->prev - 1].next = at;
-	else
-		c->list[list].first = at;
-	c->list[list].last = at;
-	c->list[list].n++;
-}
-
-static void list_remove(struct flight *c, struct launch *l)
-{
-	enum launch_list list = l->list;
-
-	if (l->prev != 0)
-		c->launch[l->prev - 1].next = l->next;
-	else
-		c->list[list].first = l->next;
-	if (l->next != 0)
-		c->launch[l->next - 1].prev = l->prev;
-	else
-		c->list[list].last = l->prev;
-	c->list[list].n--;
-}
 
 static bool is_flying(const struct launch *l)
 {
@@ -128,8 +109,8 @@ static void move_to(struct process *p, struct launch *l, enum launch_list list)
 {
 	if (is_flying(l))
 		parts_open(p, l, UINT32_MAX); /* − 1 */
-	list_remove(&p->flight, l);
-	list_append(&p->flight, l, list);
+	flight_remove(&p->flight, l);
+	flight_append(&p->flight, l, list);
 	if (is_flying(l))
 		parts_open(p, l, 1);
 }
@@ -143,7 +124,8 @@ static bool gpu_keep(struct process *p, struct launch *l, const struct gpu *g)
 	uint32_t at = c->free_gpu;
 
 	if (c->held_gpu >= p->fold->limit.launches ||
-		(at == 0 && c->n_gpu >= LAUNCHES_LEAST && !process_has_room_in_flight(p)))
+		(at == 0 && c->n_gpu == c->cap_gpu && c->n_gpu >= LAUNCHES_LEAST &&
+			!process_has_room_in_flight(p)))
 		return false;
 	if (at != 0) {
 		c->free_gpu = c->gpu[at - 1].next;
@@ -289,16 +271,17 @@ static void launch_free(struct process *p, struct launch *l)
 	table_del(&c->by_key, key_hash(l->correlation, l->graph_exec), (uint32_t)(l - c->launch));
 	if (is_flying(l))
 		parts_open(p, l, UINT32_MAX); /* − 1 */
-	list_remove(c, l);
+	flight_remove(c, l);
 	l->list = LIST_FREE;
 	l->next = c->list[LIST_FREE].first;
 	c->list[LIST_FREE].first = (uint32_t)(l - c->launch) + 1;
 	c->list[LIST_FREE].n++;
 }
 
-/* No (more) records came: what was said to be running counts without a time, the rest is lost. What
- * the budget does not cover goes next time. */
-static void launch_give_up(struct process *p, struct launch *l, uint32_t *budget)
+/* No (more) records came, or can be waited for: what was said to be running counts without a time, the
+ * rest is lost. What the budget does not cover goes next time. */
+static void launch_give_up(
+	struct process *p, struct launch *l, enum lost_cause why, uint32_t *budget)
 {
 	bool matched = l->round != 0;
 	struct gpu g;
@@ -320,7 +303,7 @@ static void launch_give_up(struct process *p, struct launch *l, uint32_t *budget
 		return;
 	}
 	for (set = matched || l->list == LIST_WAITING ? 0 : l->parts; set != 0; set &= set - 1)
-		loss_part(p->slot[__builtin_ctzll(set)], LOST_LAUNCHES, 1);
+		loss_part(p->slot[__builtin_ctzll(set)], why, 1);
 	spend(p, budget);
 	launch_free(p, l);
 }
@@ -332,17 +315,35 @@ void correlate_begin(struct process *p)
 	p->flight.left = p->fold->limit.sweep;
 }
 
-/* Which one leaves when there is no room. */
-static struct launch *oldest(struct flight *c)
+static const enum launch_list leaving[] = {
+	LIST_PASSED, LIST_JOINED, LIST_OPEN, LIST_WAITING, LIST_GRAPH};
+#define LEAVING (sizeof(leaving) / sizeof(leaving[0]))
+
+/* Of these lists, the first n. */
+static struct launch *oldest(struct flight *c, uint32_t n)
 {
-	static const enum launch_list order[] = {
-		LIST_PASSED, LIST_JOINED, LIST_OPEN, LIST_WAITING, LIST_GRAPH};
 	uint32_t i;
 
-	for (i = 0; i < sizeof(order) / sizeof(order[0]); i++)
-		if (c->list[order[i]].first != 0)
-			return &c->launch[c->list[order[i]].first - 1];
+	for (i = 0; i < n; i++)
+		if (c->list[leaving[i]].first != 0)
+			return flight_first(c, leaving[i]);
 	return NULL;
+}
+
+/* Who leaves when there is no room: who has all it can get, else who has waited for long. NULL: nobody. The
+ * oldest is the next to be answered. If each newcomer took its place, none of many would be
+ * answered: neither the one that left nor, as it goes on, the others. */
+static struct launch *leaver(const struct process *p, struct flight *c)
+{
+	struct launch *l = oldest(c, 2);
+	uint32_t i;
+
+	for (i = 2; l == NULL && i < LEAVING; i++) {
+		l = flight_first(c, leaving[i]);
+		if (l != NULL && p->fold->now_ns - l->seen_ns < WAIT_NS)
+			l = NULL;
+	}
+	return l;
 }
 
 static bool is_full(struct process *p)
@@ -350,8 +351,8 @@ static bool is_full(struct process *p)
 	const struct flight *c = &p->flight;
 
 	return c->n_launches - c->list[LIST_FREE].n >= p->fold->limit.launches ||
-	       (c->n_launches >= LAUNCHES_LEAST && c->list[LIST_FREE].n == 0 &&
-		       !process_has_room_in_flight(p));
+	       (c->list[LIST_FREE].n == 0 && c->n_launches == c->cap_launches &&
+		       c->n_launches >= LAUNCHES_LEAST && !process_has_room_in_flight(p));
 }
 
 /* Adds one to this list. NULL: out of memory, no room, or the index refused its key. */
@@ -364,11 +365,11 @@ static struct launch *launch_new(
 	int r;
 
 	if (is_full(p)) {
-		l = oldest(c);
-		MUST(l != NULL); /* those that fill the ceiling are there */
-		launch_give_up(p, l, &c->left);
+		l = leaver(p, c);
+		if (l != NULL)
+			launch_give_up(p, l, LOST_FLIGHT, &c->left);
 		if (c->list[LIST_FREE].n == 0)
-			return NULL; /* only some of the oldest one's many records left */
+			return NULL; /* none left, or only some of its many records */
 	}
 	at = c->list[LIST_FREE].first != 0 ? c->list[LIST_FREE].first - 1 : c->n_launches;
 	if (!ROOM_FOR(c->launch, c->cap_launches, at)) {
@@ -389,7 +390,7 @@ static struct launch *launch_new(
 	}
 	*l = *from;
 	l->records = 0;
-	list_append(c, l, list);
+	flight_append(c, l, list);
 	if (is_flying(l))
 		parts_open(p, l, 1);
 	return l;
@@ -561,12 +562,12 @@ void correlate_launch(struct process *p, const struct rec_launch *r, uint64_t en
 		return;
 	}
 	if (l != NULL && !lies) /* ids wrap: this is the next one with it */
-		launch_give_up(p, l, &p->flight.left);
+		launch_give_up(p, l, LOST_LAUNCHES, &p->flight.left);
 	if ((l == NULL || l->list == LIST_FREE) &&
 		launch_new(p, &from, is_graph(&from) ? LIST_GRAPH : LIST_OPEN) != NULL)
 		return;
 	for (set = from.parts; set != 0; set &= set - 1)
-		loss_part(p->slot[__builtin_ctzll(set)], LOST_LAUNCHES, 1);
+		loss_part(p->slot[__builtin_ctzll(set)], lies ? LOST_LAUNCHES : LOST_FLIGHT, 1);
 }
 
 void correlate_gpu(struct process *p, const struct gpu *g)
@@ -664,16 +665,19 @@ void correlate_sweep(struct process *p)
 	c->pass_due = false;
 	while (left > 0 && (l = flight_first(c, LIST_WAITING)) != NULL &&
 		now - l->seen_ns >= WAIT_NS)
-		launch_give_up(p, l, &left);
+		launch_give_up(p, l, LOST_LAUNCHES, &left);
 	while (left > 0 && (l = flight_first(c, LIST_PASSED)) != NULL &&
 		now - l->seen_ns >= WAIT_NS)
-		launch_give_up(p, l, &left);
+		launch_give_up(p, l, LOST_LAUNCHES, &left);
 	while (left > 0 && (l = flight_first(c, LIST_OPEN)) != NULL &&
 		now - l->seen_ns >= WAIT_NS && is_lost(c, l))
-		launch_give_up(p, l, &left);
+		launch_give_up(p, l, LOST_LAUNCHES, &left);
 	while (left > 0 && (l = flight_first(c, LIST_GRAPH)) != NULL &&
 		now - l->seen_ns >= WAIT_NS && is_lost(c, l) && l->round == 0)
-		launch_give_up(p, l, &left);
+		launch_give_up(p, l, LOST_LAUNCHES, &left);
+	if (c->cap_launches > FLIGHT_KEPT && /* a burst is over */
+		c->by_key.n == 0 && c->held_gpu == 0)
+		flight_empty(c);
 }
 
 /* --- the end, of a session or of the job --- */
@@ -730,7 +734,7 @@ void correlate_detach(struct process *p, struct part *part)
 	if (g.launches > 0)
 		loss_part(part, LOST_LAUNCHES, g.launches);
 	if (g.records > 0)
-		loss_part(part, LOST_BAD, g.records);
+		loss_part(part, LOST_FLIGHT, g.records);
 	part->n_open = 0;
 }
 
@@ -740,8 +744,8 @@ void correlate_leave(struct process *p)
 	uint32_t left = p->fold->limit.sweep;
 	struct launch *l;
 
-	while (left > 0 && (l = oldest(c)) != NULL)
-		launch_give_up(p, l, &left);
+	while (left > 0 && (l = oldest(c, LEAVING)) != NULL)
+		launch_give_up(p, l, LOST_LAUNCHES, &left);
 }
 
 bool correlate_has_many(const struct process *p)
@@ -758,7 +762,7 @@ void correlate_end(struct process *p)
 	struct launch *l;
 
 	while ((l = flight_first(c, LIST_WAITING)) != NULL)
-		launch_give_up(p, l, &all);
+		launch_give_up(p, l, LOST_LAUNCHES, &all);
 	MUST(c->waiting == 0);
 }
 

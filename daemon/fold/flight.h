@@ -114,4 +114,35 @@ static inline struct launch *flight_next(const struct flight *c, const struct la
 	return l->next == 0 ? NULL : &c->launch[l->next - 1];
 }
 
+static inline void flight_append(struct flight *c, struct launch *l, enum launch_list list)
+{
+	uint32_t at = (uint32_t)(l - c->launch) + 1;
+
+	l->list = (uint8_t)list;
+	l->next = 0;
+	l->prev = c->list[list].last;
+	if (l->prev != 0)
+		c->launch[l->prev - 1].next = at;
+	else
+		c->list[list].first = at;
+	c->list[list].last = at;
+	c->list[list].n++;
+}
+
+/* From its list. */
+static inline void flight_remove(struct flight *c, struct launch *l)
+{
+	enum launch_list list = l->list;
+
+	if (l->prev != 0)
+		c->launch[l->prev - 1].next = l->next;
+	else
+		c->list[list].first = l->next;
+	if (l->next != 0)
+		c->launch[l->next - 1].prev = l->prev;
+	else
+		c->list[list].last = l->prev;
+	c->list[list].n--;
+}
+
 #endif

@@ -70,7 +70,7 @@ void fold_free(struct fold *f)
 		session_free(f->session[i]);
 	for (i = 0; i < f->n_processes; i++)
 		process_free(f->process[i]);
-	MUST(f->held == 0 && f->sealed_bytes == 0 && f->n_users == 0);
+	MUST(f->held[WEIGHT_REST] == 0 && f->held[WEIGHT_FLIGHT] == 0 && f->sealed_bytes == 0 && f->n_users == 0);
 	free(f->user);
 	free(f->session);
 	free(f->process);
@@ -391,6 +391,13 @@ bool fold_is_joining(const struct fold *f, const uint8_t ring[16])
 	const struct process *p = process_find(f, ring);
 
 	return p != NULL && (flight_is_joining(&p->flight) || p->now_seen < p->n_now);
+}
+
+uint32_t fold_early(const struct fold *f, const uint8_t ring[16])
+{
+	const struct process *p = process_find(f, ring);
+
+	return p != NULL ? p->flight.waiting : 0;
 }
 
 uint32_t fold_trees(const struct fold *f, const uint8_t ring[16])

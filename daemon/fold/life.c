@@ -33,8 +33,6 @@ void process_free(struct process *p)
 	MUST_PROCESS(p);
 	MUST(p->fold->ending || p->n_parts == 0);
 	MUST(p->member == NULL); /* a part's cells stand on its nodes */
-	MUST(p->fold->held >= p->held);
-	p->fold->held -= p->held;
 	user_leave(p);
 	node_fini(p);
 	correlate_fini(&p->flight);
@@ -339,7 +337,8 @@ static uint32_t count_ended(struct fold *f, uint64_t *ret_bytes)
 		p = f->process[i];
 		if (p->row.ended_ns == 0)
 			continue;
-		*ret_bytes += process_weigh(p);
+		process_weigh(p);
+		*ret_bytes += p->held[WEIGHT_REST] + p->held[WEIGHT_FLIGHT];
 		n++;
 	}
 	return n;
@@ -373,7 +372,7 @@ void process_evict(struct fold *f, uint32_t keep)
 			continue;
 		}
 		ended--;
-		bytes -= p->held;
+		bytes -= p->held[WEIGHT_REST] + p->held[WEIGHT_FLIGHT];
 		for (s = 0; s < f->n_sessions; s++)
 			session_drop_process(f->session[s], p);
 		process_free(p);

@@ -57,6 +57,18 @@ bool user_join(struct process *p)
 	return true;
 }
 
+static void weigh_anew(struct process *p, const uint64_t now[WEIGHT_MAX])
+{
+	uint32_t k;
+
+	for (k = 0; k < WEIGHT_MAX; k++) {
+		MUST(p->fold->held[k] >= p->held[k] && p->user->held[k] >= p->held[k]);
+		p->fold->held[k] += now[k] - p->held[k];
+		p->user->held[k] += now[k] - p->held[k];
+		p->held[k] = now[k];
+	}
+}
+
 void user_leave(struct process *p)
 {
 	struct fold *f = p->fold;
@@ -65,12 +77,12 @@ void user_leave(struct process *p)
 
 	if (u == NULL)
 		return;
-	MUST(u->n > 0 && u->held >= p->held);
-	u->held -= p->held;
+	MUST(u->n > 0);
+	weigh_anew(p, (uint64_t[WEIGHT_MAX]){0});
 	p->user = NULL;
 	if (--u->n > 0)
 		return;
-	MUST(u->held == 0 && u->sealed == 0);
+	MUST(u->held[WEIGHT_REST] == 0 && u->held[WEIGHT_FLIGHT] == 0 && u->sealed == 0);
 	for (i = 0; f->user[i] != u; i++)
 		;
 	f->user[i] = f->user[--f->n_users];
@@ -128,47 +140,47 @@ uint64_t mono_to_real(const struct fold *f, uint64_t mono_ns)
 	return mono_ns + (a->v[a->n - 1].real_ns - a->v[a->n - 1].mono_ns);
 }
 
-uint64_t process_weigh(struct process *p)
+void process_weigh(struct process *p)
 {
 	const struct flight *c = &p->flight;
-	const uint64_t bytes =
-		arena_bytes(p->arena) + p->cap_names * sizeof(*p->name) +
-		p->cap_paths * sizeof(*p->path) + p->cap_configs * sizeof(*p->config) +
-		p->cap_nodes * (sizeof(*p->node) + sizeof(*p->last_child)) +
-		p->cap_children * sizeof(*p->child) + p->cap_lanes * sizeof(*p->lane) +
-		c->cap_launches * sizeof(*c->launch) + c->cap_gpu * sizeof(*c->gpu) +
-		p->cap_sums * sizeof(*p->sum) + table_bytes(&p->sum_by_place) +
-		table_bytes(&p->node_by_hash) + table_bytes(&p->child_by_key) +
-		table_bytes(&c->by_key) + p->tree_bytes;
+	uint64_t now[WEIGHT_MAX];
 
-	p->fold->held += bytes - p->held;
-	p->user->held += bytes - p->held;
-	p->held = bytes;
-	return bytes;
+	now[WEIGHT_REST] = arena_bytes(p->arena) + p->cap_names * sizeof(*p->name) +
+			   p->cap_paths * sizeof(*p->path) + p->cap_configs * sizeof(*p->config) +
+			   p->cap_nodes * (sizeof(*p->node) + sizeof(*p->last_child)) +
+			   p->cap_children * sizeof(*p->child) + p->cap_lanes * sizeof(*p->lane) +
+			   p->cap_sums * sizeof(*p->sum) + table_bytes(&p->sum_by_place) +
+			   table_bytes(&p->node_by_hash) + table_bytes(&p->child_by_key) +
+			   p->tree_bytes;
+	now[WEIGHT_FLIGHT] = c->cap_launches * sizeof(*c->launch) + c->cap_gpu * sizeof(*c->gpu) +
+			     table_bytes(&c->by_key);
+	weigh_anew(p, now);
 }
 
-/* One user gets three quarters of the ceiling at most, and an even share of it whatever the others
- * have. Over the ceiling, up to a quarter more, each process may still grow to its even share, and
- * always to a least: whoever comes late and needs little has it. */
-static bool has_room(struct process *p, uint64_t more)
+/* Of either kind: one user gets three quarters of the ceiling at most, and an even share of it whatever
+ * the others have. Over the ceiling, up to a quarter more, each process may still grow to its even
+ * share, and always to a least: whoever comes late and needs little has it. */
+static bool has_room(struct process *p, enum weight kind)
 {
 	const struct fold *f = p->fold;
-	const uint64_t own = process_weigh(p), all = f->held + f->waiting;
-	const uint64_t most = f->limit.bytes + more, quarter = f->limit.bytes / 4;
+	const uint64_t most = f->limit.bytes, quarter = most / 4;
+	uint64_t own, all, users;
 
-	return f->restoring || own < f->limit.bytes / PROCESS_SHARE ||
-	       (all < most && p->user->held < 3 * quarter + more) ||
-	       (f->n_users > 1 && p->user->held < user_even(f, f->limit.bytes)) ||
-	       (all < most + quarter && own < f->limit.bytes / (f->n_processes + 1));
+	process_weigh(p);
+	own = p->held[kind];
+	users = p->user->held[kind];
+	all = f->held[kind] + (kind == WEIGHT_REST ? f->waiting : 0);
+	return f->restoring || own < most / PROCESS_SHARE || (all < most && users < 3 * quarter) ||
+	       (f->n_users > 1 && users < user_even(f, most)) ||
+	       (all < most + quarter && own < most / (f->n_processes + 1));
 }
 
 bool process_has_room(struct process *p)
 {
-	return has_room(p, 0);
+	return has_room(p, WEIGHT_REST);
 }
 
-/* A quarter more for launches in flight: a wide tree must not cost them their kernels. */
 bool process_has_room_in_flight(struct process *p)
 {
-	return has_room(p, p->fold->limit.bytes / 4);
+	return has_room(p, WEIGHT_FLIGHT);
 }

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ceilings.h"
 #include "clockmap.h"
 #include "flight.h"
 #include "loss_terms.h"
@@ -95,8 +96,9 @@ struct lane {
 struct open_sum;
 
 struct user {
-	uint32_t uid, n;       /* n: of his processes, ended ones too */
-	uint64_t held, sealed; /* bytes of theirs: in memory; of chunks that wait to be collected */
+	uint32_t uid, n;           /* n: of his processes, ended ones too */
+	uint64_t held[WEIGHT_MAX]; /* bytes of theirs in memory */
+	uint64_t sealed;           /* of their chunks that wait to be collected */
 };
 
 struct process {
@@ -156,9 +158,9 @@ struct process {
 	/* While a SESSION record is applied: what was charged that was lost after it. */
 	uint64_t ahead[CUT_CAUSES + 1];
 	uint64_t events, launches, kernels, drops, bad, skipped, delivered_ns;
-	uint64_t refused;    /* nodes that could not be made; not kept */
-	uint64_t tree_bytes; /* of its parts' trees; not kept */
-	uint64_t held;       /* what it takes in memory, when it was last weighed; not kept */
+	uint64_t refused;          /* nodes that could not be made; not kept */
+	uint64_t tree_bytes;       /* of its parts' trees; not kept */
+	uint64_t held[WEIGHT_MAX]; /* bytes, when it was last weighed; not kept */
 };
 
 #define MUST_PROCESS(p) MUST((p) != NULL && (p)->magic == PROCESS_MAGIC)
@@ -166,13 +168,15 @@ struct process {
 /* The newest of this ring, ended ones too; NULL. */
 struct process *process_find(const struct fold *f, const uint8_t ring[16]);
 struct process *process_by_id(const struct fold *f, int64_t id);
-uint64_t process_weigh(struct process *p); /* bytes that it takes, about */
-bool user_join(struct process *p);         /* its row is there; false: out of memory */
+void process_weigh(struct process *p); /* held: bytes that it takes, about */
+bool user_join(struct process *p);     /* its row is there; false: out of memory */
 void user_leave(struct process *p);
 uint64_t user_even(const struct fold *f, uint64_t bytes); /* what each has, whatever others take */
 /* It has those below n <= row.n_lanes; false: out of memory. */
 bool process_lanes(struct process *p, uint32_t n);
 bool process_has_room(struct process *p); /* to grow */
+/* For what is in flight. A tree that takes all there is costs no launch its kernel, nor the other way
+ * round. */
 bool process_has_room_in_flight(struct process *p);
 
 void process_use_clock(struct process *p); /* after anchors may have changed */

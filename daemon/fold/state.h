@@ -59,7 +59,7 @@ struct fold {
 	uint64_t restored_ns; /* when what fold_restore() took was stored */
 	uint64_t cost_ns;
 	uint32_t fresh;               /* bytes of rows since the last collect */
-	uint64_t held;                /* bytes of all processes, as last weighed */
+	uint64_t held[WEIGHT_MAX];    /* bytes of all processes, as last weighed */
 	uint64_t waiting;             /* bytes of rows on their way to the store */
 	uint64_t sealed_bytes;        /* of chunks that wait for the next collect */
 	bool cost_known, dirty, news; /* news: see fold_has_news() */

@@ -3,6 +3,7 @@
 #ifndef PROTOND_TERMS_LOSS_TERMS_H
 #define PROTOND_TERMS_LOSS_TERMS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* clang-format off */
@@ -12,7 +13,7 @@
         X(NESTED,      2, "inside a signal handler that interrupted the agent")             \
         X(NO_LANE,     3, "the thread got no lane: too many threads or too little tmpfs")   \
         X(GPU_DROPPED, 4, "CUPTI dropped records")                                          \
-        X(GPU_REFUSED, 5, "no activity buffer was free")                                    \
+        X(GPU_REFUSED, 5, "times that no activity buffer was free: more GPU work at once than could be written down (PROTOND_CUPTI_BUFFERS)") \
         X(GPU_INVALID, 6, "CUPTI gave no usable times")                                     \
         X(GPU_UNKNOWN, 7, "records of a kind that this agent cannot walk")                  \
         X(PATHS,       8, "there was no room for the path: counted under (other)")          \
@@ -26,7 +27,8 @@
         X(JOURNAL,    16, "lost with a damaged journal: guessed, one for 24 bytes of records")                \
         X(CAPTURED,   17, "numbers of a CUDA graph's capture: too many, or not read in time")                \
         X(NVTX,       18, "values of NVTX ranges: more than there is room for, of an unknown schema, or of a kind that is not read") \
-        X(SAMPLES,    19, "looks at threads that came late: so many threads are looked at less than 50 times a second, each look counts for longer")
+        X(SAMPLES,    19, "looks at threads that came late: so many threads are looked at less than 50 times a second, each look counts for longer") \
+        X(FLIGHT,     20, "launches, or GPU records, let go before their other half came: too many were in flight (memory_mb, or 1 048 576 of a process)")
 /* clang-format on */
 
 enum lost_cause {
@@ -35,6 +37,12 @@ enum lost_cause {
 #undef X
 		LOST_CAUSE_MAX
 };
+
+/* It is in the launches that have no record, where these are counted by themselves. */
+static inline bool loss_is_unmatched(uint32_t cause)
+{
+	return cause == LOST_LAUNCHES || cause == LOST_FLIGHT;
+}
 
 /* For people. */
 static inline const char *loss_words(uint32_t cause)

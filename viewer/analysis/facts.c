@@ -183,8 +183,7 @@ static bool lost_work(const struct facts *f)
 		for (k = 0; k < sizeof(others) / sizeof(*others) && h->losses[i].cause != others[k];
 			k++)
 			;
-		/* Launches without a record are the unmatched. */
-		if (k == sizeof(others) / sizeof(*others) && h->losses[i].cause != LOST_LAUNCHES)
+		if (k == sizeof(others) / sizeof(*others) && !loss_is_unmatched(h->losses[i].cause))
 			lost += (double)h->losses[i].count;
 	}
 	return lost > LOST * (lost + f->node[0].gpu_count);

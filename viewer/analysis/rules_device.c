@@ -167,7 +167,7 @@ void rule_dropped_records(struct judge *j)
 	uint32_t i;
 
 	for (i = 0; i < h->n_losses; i++)
-		if (h->losses[i].cause != LOST_LAUNCHES) /* those are the unmatched */
+		if (!loss_is_unmatched(h->losses[i].cause))
 			lost += (double)h->losses[i].count;
 	for (i = 1; i < j->f->p->n_nodes; i++)
 		kept += j->f->node[i].calls;
