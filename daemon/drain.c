@@ -16,8 +16,10 @@
  *   events; what has to come before it may stand in a lane behind the second look.
  * - Tables are read after the scan, so that every id in the window is below their counts, and are
  *   journaled before.
- * - Lanes up to `first`, in pieces that end with a mark, in the order of those.
- * - All lanes up to goal.
+ * - Lanes up to `first`, in pieces that end with a mark, in the order of those. In a window without
+ *   SESSION, where the marks of one thread alone have an order, threads take turns.
+ * - All lanes up to goal, by turns. After each piece of these and of those before: what the GPU did, as far as it is
+ *   there by now (drain_ahead.c).
  * - Sums that were open at the first look, as they stand now, when they are due (drain_sums.c): what
  *   was said before they were opened is folded by then.
  *
@@ -27,6 +29,7 @@
  * copies are journaled.
  */
 #include "drain.h"
+#include "drain_ahead.h"
 #include "drain_sums.h"
 
 #include <stdlib.h>
@@ -46,9 +49,10 @@
 enum drain_phase { PHASE_LOOK, PHASE_SCAN, PHASE_TABLES, PHASE_FIRST, PHASE_REST, PHASE_SUMS };
 
 /* So fine is the budget: an entry is applied in one go, and costs once for each session. */
-#define LANE_MAX   (16u << 10)
-#define LANE_LEAST (2u << 10)
-#define LANE_TREES 8u /* so many have all of it */
+#define LANE_MAX     (16u << 10)
+#define LANE_LEAST   (2u << 10)
+#define BESIDE_TRIES 8u
+#define LANE_TREES   8u /* so many have all of it */
 _Static_assert(LANE_LEAST >= REC_BYTES_MAX, "any record fits");
 
 struct run {
@@ -181,6 +185,7 @@ static int look(struct ring *r, bool *ret_any)
 	if (x < 0 || !*ret_any)
 		return x;
 	r->look_clock = ring_clock_now(r);
+	r->sessions = false;
 	if (f->n_seen > 1)
 		x = reader_lanes(f, false, &moved);
 	for (i = 0; x == 0 && i < f->n_seen; i++) {
@@ -208,6 +213,7 @@ static int scan_piece(struct run *x, struct reader_lane *l, uint32_t lane, uint6
 	w = reader_walk(to, n, l->scanned, f->h.lane_bytes,
 		l->goal > l->scanned ? (uint32_t)least(l->goal - l->scanned, n) : 0);
 	l->starts |= w.start_end != 0;
+	x->r->sessions |= w.sessions || w.broken;
 	if (w.mark_end != 0) {
 		s = reader_marks(to, w.reached, l->scanned, f->h.lane_bytes, x->r->look_clock);
 		if (s.clock <= x->r->look_clock)
@@ -221,6 +227,8 @@ static int scan_piece(struct run *x, struct reader_lane *l, uint32_t lane, uint6
 		l->kept_bytes += w.reached;
 		d->arena_used += w.reached;
 	}
+	if (w.last == REC_KERNEL || w.last == REC_COPY || w.last == REC_SET)
+		x->r->gpu_lane = lane + 1;
 	l->scanned += w.reached;
 	return w.broken || w.reached == 0 ||
 			       (n == l->tail - l->scanned + w.reached && w.reached != n)
@@ -306,6 +314,7 @@ static int take_piece(struct run *x, uint32_t lane, uint64_t upto)
 	struct j_lane j = {
 		.lane = lane, .from = l->head, .generation = l->generation, .tid = l->tid};
 	const uint32_t most = (uint32_t)least(upto - l->head, drain_entry_bytes(r));
+	uint32_t ahead;
 	int64_t n;
 	void *to;
 	int e = entry_begin(r->all->entries, J_LANE, r->uuid, (uint32_t)sizeof(j) + most, &to);
@@ -330,7 +339,26 @@ static int take_piece(struct run *x, uint32_t lane, uint64_t upto)
 	l->kept_bytes -= l->kept_bytes < j.bytes ? l->kept_bytes : j.bytes;
 	x->taken += j.bytes;
 	spend(x, j.bytes);
+	if (r->gpu_lane != 0 && r->gpu_lane != lane + 1) {
+		e = ahead_take(r, x->deadline_ns, &ahead);
+		x->taken += ahead;
+		spend(x, ahead);
+	}
+	if (e < 0)
+		return e;
 	return r->all->entries->staged > FLUSH_BYTES && !entry_flush(r->all->entries) ? -ENOSPC : 0;
+}
+
+/* Bytes of a THREAD that these begin with: all behind it is of that thread. */
+static uint32_t own_thread(const uint8_t *p, uint32_t n)
+{
+	uint64_t h = 0;
+
+	memcpy(&h, p, n < sizeof(h) ? n : sizeof(h));
+	return REC_TYPE(h) == REC_THREAD && !REC_IS_MARK(h) && n > REC_BYTES(h) &&
+			       REC_BYTES(h) >= sizeof(struct rec_thread)
+		       ? REC_BYTES(h)
+		       : 0;
 }
 
 /* Where the lane's next one ends, or the last that is not later than `until`. What cannot be walked
@@ -343,11 +371,12 @@ static int find_next(struct run *x, uint32_t lane, uint64_t until)
 	struct reader_marks s;
 	uint64_t at;
 	uint8_t *from;
-	uint32_t n;
+	uint32_t n, own;
 	int e;
 
 	l->next = l->first;
 	l->next_clock = 0;
+	l->next_mixed = false;
 	for (at = l->head; at < l->first; at += s.reached) {
 		n = (uint32_t)least(l->first - at, READER_PIECE);
 		from = x->r->all->drain->arena + (kept ? l->kept + (at - l->head) : DRAIN_BYTES);
@@ -355,10 +384,15 @@ static int find_next(struct run *x, uint32_t lane, uint64_t until)
 		if (e < 0)
 			return e;
 		spend(x, kept ? 0 : n / 4);
-		s = reader_marks(from, n, at, f->h.lane_bytes, until);
+		own = at == l->head ? own_thread(from, n) : 0;
+		s = reader_marks(from + own, n - own, at + own, f->h.lane_bytes, until);
+		s.end += s.end != 0 ? own : 0;
+		s.reached += s.reached != 0 ? own : 0;
 		if (s.end != 0) {
 			l->next = at + s.end;
 			l->next_clock = s.clock;
+			l->next_tid = s.tid;
+			l->next_mixed |= s.mixed;
 		}
 		if (s.end != 0 || s.reached == 0)
 			break;
@@ -387,11 +421,10 @@ static int step_lane(struct run *x)
 		r->cursor++;
 		return e == -EBADMSG ? broke(r, r->cursor - 1) : e;
 	}
-	if (l->head >= l->goal || l->quarantined) {
-		r->cursor++;
+	r->cursor++;
+	if (l->head >= l->goal || l->quarantined)
 		return 0;
-	}
-	return take_piece(x, r->cursor, l->goal);
+	return take_piece(x, r->cursor - 1, l->goal);
 }
 
 static void window_end(struct ring *r)
@@ -408,6 +441,39 @@ static void next_phase(struct ring *r)
 		window_end(r);
 }
 
+/* Where the window has no SESSION, what is before a mark needs to come behind the marks of its own thread
+ * alone. */
+static bool is_free(const struct ring *r, const struct reader_lane *l)
+{
+	const struct reader_lane *o = r->reader.lane, *end = o + r->reader.n_seen;
+
+	for (; o < end; o++)
+		if (o != l && o->head < o->first && !o->quarantined &&
+			o->next_clock <= l->next_clock && o->next_tid == l->next_tid)
+			return false;
+	return !l->next_mixed;
+}
+
+/* The lane behind `best`, round and round, that is free, so that all threads' launches of a time come
+ * at about one time: else one's of a whole lane would be in flight before another's come. */
+static uint32_t beside(const struct ring *r, uint32_t best)
+{
+	uint32_t i = r->cursor, k, tries = 0;
+
+	for (k = 0; k < r->reader.n_seen && tries < BESIDE_TRIES && !r->sessions; k++) {
+		const struct reader_lane *l;
+
+		i = i + 1 < r->reader.n_seen ? i + 1 : 0;
+		l = &r->reader.lane[i];
+		if (l->head >= l->first || l->quarantined)
+			continue;
+		if (is_free(r, l))
+			return i;
+		tries++;
+	}
+	return best;
+}
+
 /* A session that one thread starts another may end, and use: its records stand in two lanes, and
  * all that is before the one below must not be taken before the other. */
 static int step_first(struct run *x)
@@ -422,7 +488,7 @@ static int step_first(struct run *x)
 		l = &r->reader.lane[i];
 		if (l->head >= l->first || l->quarantined)
 			continue;
-		if (r->cursor == i && l->head < l->next)
+		if (r->cursor == i && l->head < l->next && r->sessions)
 			return take_piece(x, i, l->next);
 		if (l->next <= l->head)
 			e = find_next(x, i, 0);
@@ -437,8 +503,9 @@ static int step_first(struct run *x)
 		next_phase(r);
 	if (e < 0 || best == NULL)
 		return e;
-	r->cursor = (uint32_t)(best - r->reader.lane);
-	return find_next(x, r->cursor, second);
+	r->cursor = beside(r, (uint32_t)(best - r->reader.lane));
+	l = &r->reader.lane[r->cursor];
+	return r->sessions ? find_next(x, r->cursor, second) : take_piece(x, r->cursor, l->next);
 }
 
 bool drain_goes_on(const struct ring *r)
@@ -453,6 +520,15 @@ bool drain_is_past(struct ring *r, uint64_t ns)
 		return true;
 	r->sums_asked = true;
 	return false;
+}
+
+static bool lanes_left(const struct ring *r)
+{
+	const struct reader_lane *l = r->reader.lane, *end = l + r->reader.n_seen;
+
+	while (l < end && (l->head >= l->goal || l->quarantined))
+		l++;
+	return l < end;
 }
 
 static int step(struct run *x)
@@ -473,7 +549,10 @@ static int step(struct run *x)
 		return step_first(x);
 	if (r->cursor < r->reader.n_seen)
 		return step_lane(x);
-	next_phase(r);
+	if (r->phase == PHASE_REST && lanes_left(r))
+		r->cursor = 0;
+	else
+		next_phase(r);
 	return 0;
 }
 

@@ -75,6 +75,8 @@ struct ring {
 	/* the window: see drain.c */
 	uint8_t phase;
 	uint32_t cursor;            /* lane that the phase is at */
+	bool sessions;              /* the window has SESSION records, or may have */
+	uint32_t gpu_lane;          /* that GPU work was seen in last, + 1: see drain_ahead.c */
 	uint32_t sweeps;            /* counts taken */
 	uint64_t taken_ns;          /* when it was last drained: see drain_ring() */
 	uint64_t look_ns, whole_ns; /* when this window began; when the last whole one did */

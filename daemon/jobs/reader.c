@@ -271,6 +271,21 @@ int reader_lanes(struct reader *r, bool all, bool *ret_moved)
 	return 0;
 }
 
+int reader_lane_again(struct reader *r, uint32_t lane)
+{
+	struct ring_lane copy;
+	bool moved;
+	int x;
+
+	MUST(lane < r->n_seen);
+	x = read_all(r->fd, &copy, sizeof(copy), r->l.lanes + (uint64_t)lane * sizeof(copy));
+	if (x < 0)
+		return x;
+	(void)take_lane(r, &r->lane[lane], &copy, &moved);
+	read_fence(); /* as in reader_lanes() */
+	return 0;
+}
+
 int reader_copy(const struct reader *r, uint32_t lane, uint64_t from, uint32_t bytes, void *to)
 {
 	const uint32_t size = r->h.lane_bytes;
@@ -345,6 +360,8 @@ struct reader_walk reader_walk(
 		if (n > bytes - w.reached)
 			break; /* cut by the end of this piece */
 		w.reached += n;
+		w.last = REC_TYPE(h);
+		w.sessions |= REC_TYPE(h) == REC_SESSION;
 		if (REC_IS_MARK(h)) {
 			w.mark_end = w.reached;
 			if (w.start_end == 0 && REC_TYPE(h) == REC_SESSION &&
@@ -362,7 +379,7 @@ struct reader_marks reader_marks(
 {
 	struct reader_marks s = {0};
 	const uint8_t *b = p;
-	uint64_t h[2] = {0};
+	uint64_t h[3] = {0};
 	uint32_t n;
 
 	while (bytes - s.reached >= 8) {
@@ -370,9 +387,11 @@ struct reader_marks reader_marks(
 		n = record_length(h[0], from + s.reached, lane_bytes);
 		if (n == 0 || n > bytes - s.reached)
 			break;
-		if (REC_IS_MARK(h[0])) { /* of n bytes at least are its two first words */
+		s.mixed |= REC_TYPE(h[0]) == REC_THREAD && !REC_IS_MARK(h[0]) && s.end == 0;
+		if (REC_IS_MARK(h[0])) { /* of n bytes at least are its three first words */
 			if (s.end != 0 && h[1] > until)
 				break;
+			s.tid = s.end == 0 ? (uint32_t)h[2] : s.tid;
 			s.clock = s.end == 0 ? h[1] : s.clock;
 			s.end = s.reached + n;
 		}
@@ -380,6 +399,24 @@ struct reader_marks reader_marks(
 	}
 	s.reached = s.end != 0 ? s.end : s.reached;
 	return s;
+}
+
+uint32_t reader_only(
+	const void *p, uint32_t bytes, uint64_t from, uint32_t lane_bytes, uint64_t types)
+{
+	const uint8_t *b = p;
+	uint32_t at = 0, n;
+	uint64_t h;
+
+	while (bytes - at >= 8) {
+		memcpy(&h, b + at, 8);
+		n = record_length(h, from + at, lane_bytes);
+		if (n == 0 || n > bytes - at || REC_TYPE(h) >= REC_MAX ||
+			(types & 1ull << REC_TYPE(h)) == 0)
+			break;
+		at += n;
+	}
+	return at;
 }
 
 int reader_redo(const struct reader *r, uint32_t lane, uint64_t from, uint32_t bytes, void *p)

@@ -32,6 +32,8 @@ struct reader_lane {
 	uint64_t first; /* end of the last mark in the window; up to here before others */
 	uint64_t next;  /* of those, end of the ones to be taken now; head: not looked for */
 	uint64_t next_clock; /* when the first of them was */
+	uint32_t next_tid;   /* and whose */
+	bool next_mixed;     /* as in struct reader_marks */
 	uint64_t scanned;    /* the window was looked through up to here */
 	uint64_t sums;       /* end of the open sums behind tail, at the last look; or tail */
 	uint64_t open;       /* likewise, at the window's first look */
@@ -99,6 +101,8 @@ struct reader_walk {
 	uint32_t reached;   /* bytes up to the last whole lawful record */
 	uint32_t mark_end;  /* bytes up to the end of the last mark (REC_IS_MARK); 0: none */
 	uint32_t start_end; /* likewise, of the first session's START */
+	uint8_t last;       /* type of the last one */
+	bool sessions;      /* there is a SESSION record */
 	bool broken;        /* a law is broken at `reached`, not just the end of the bytes */
 };
 /* Walks a private copy of bytes that stand at position `from`. upto: in bytes. */
@@ -110,9 +114,18 @@ struct reader_marks {
 	uint32_t end;     /* of the last of them; 0: there is none */
 	uint32_t reached; /* as above; up to `end` when there is one */
 	uint64_t clock;   /* of the first */
+	uint32_t tid;     /* likewise, who wrote it, if it is no SESSION */
+	bool mixed;       /* another thread may have written some of what is before it */
 };
 struct reader_marks reader_marks(
 	const void *p, uint32_t bytes, uint64_t from, uint32_t lane_bytes, uint64_t until);
+
+/* One lane, as reader_lanes() reads all of them. */
+int reader_lane_again(struct reader *r, uint32_t lane);
+/* Of the same bytes, those of whole lawful records of these types (bits: 1 << enum record_type), from the
+ * first one on. */
+uint32_t reader_only(
+	const void *p, uint32_t bytes, uint64_t from, uint32_t lane_bytes, uint64_t types);
 
 int reader_counts(const struct reader *r, struct ring_counts *ret);                      /* -EIO */
 int reader_info(const struct reader *r, char ret[RING_INFO_BYTES], uint32_t *ret_bytes); /* -EIO */

@@ -310,6 +310,55 @@ START_TEST(test_a_burst_in_order)
 }
 END_TEST
 
+static void thread_goes_on(uint32_t lane, uint32_t tid, uint64_t clock)
+{
+	const struct rec_thread r = {.hdr = REC_HDR(sizeof(r), REC_THREAD, 0, THREAD_GOES_ON, 0),
+		.clock = clock,
+		.tid = tid};
+
+	fake_put(&f, lane, &r, sizeof(r));
+}
+
+/* Threads 1 and 2 left lanes 0 and 1 full, and thread 1 lane 2, too. What is before their marks comes by turns, but for
+ * lane 2, which comes behind lane 0; where the window has a SESSION, one lane after the other. */
+START_TEST(test_threads_take_turns)
+{
+	const struct seen *l[32];
+	const bool session = _i == 1;
+	uint32_t i, n, turns = 0, last0 = 0, first2 = UINT32_MAX;
+	bool more = false;
+
+	for (uint32_t lane = 0; lane < 8; lane++)
+		fake_scope(&f, lane, 2, 1, 2);
+	(void)drain(&more);
+	for (i = 0; i < 2000; i++) {
+		fake_scope(&f, 0, 2, 1, 2);
+		fake_scope(&f, 1, 2, 1, 2);
+		fake_scope(&f, 2, 2, 1, 2);
+	}
+	thread_goes_on(0, 1, 20);
+	thread_goes_on(1, 2, 30);
+	thread_goes_on(2, 1, 40);
+	if (session)
+		fake_session(&f, 3, SESSION_START, 0, 2, 50);
+	do {
+		ck_assert_int_ge(drain_ring(ring, &more), 0);
+	} while (more);
+	look();
+	n = pick(J_LANE, l, 32);
+	for (i = 0; i < n; i++) {
+		turns += i > 0 && l[i]->lane != l[i - 1]->lane;
+		last0 = l[i]->lane == 0 ? i : last0;
+		first2 = l[i]->lane == 2 && first2 == UINT32_MAX ? i : first2;
+	}
+	ck_assert_uint_lt(last0, first2);
+	if (session)
+		ck_assert_uint_eq(turns, 3);
+	else
+		ck_assert_uint_ge(turns, 5);
+}
+END_TEST
+
 /* What comes before a mark that was made after the first look may be in a lane that was looked at
  * before. */
 START_TEST(test_a_later_mark_waits)
@@ -596,6 +645,94 @@ START_TEST(test_joining)
 }
 END_TEST
 
+/* --- GPU work, ahead --- */
+
+#define GPU_LANE 4u
+
+static void put_launch(uint32_t k)
+{
+	const struct rec_launch r = {
+		.hdr = REC_HDR(sizeof(r), REC_LAUNCH, 0, 0, 2), .clock = 1, .correlation = k + 1};
+
+	fake_put(&f, k % 4, &r, sizeof(r));
+}
+
+static void put_kernel(uint32_t k)
+{
+	const struct rec_kernel r = {.hdr = REC_HDR(sizeof(r), REC_KERNEL, 0, 0, 0),
+		.start = 1,
+		.end = 2,
+		.correlation = k + 1};
+
+	fake_put(&f, GPU_LANE, &r, sizeof(r));
+}
+
+static uint32_t taken_of(uint32_t lane, uint32_t bytes)
+{
+	return (uint32_t)(ring->reader.lane[lane].head / bytes);
+}
+
+/* Four threads left 120 000 launches, and the agent's lane is full of their kernels, of which more come as there is
+ * room: in one window all of them come, and no more than some are in flight at any time. */
+START_TEST(test_gpu_work_comes_ahead)
+{
+	enum { N = 120000, FLIGHT = 30000 };
+	uint32_t k = 0, i, launches, kernels = 0, early = 0;
+	bool more = true;
+
+	fake_scope(&f, 0, 2, 1, 2);
+	(void)drain(&more); /* the tables, too, which no tick without time would take */
+	p.drain.ns = 0;     /* one step a tick */
+	more = true;
+	for (i = 0; i < N; i++)
+		put_launch(i);
+	while (more) {
+		while (k < N &&
+			fake_lane(&f, GPU_LANE)->tail + 128 - ring->reader.lane[GPU_LANE].head <=
+				f.h.lane_bytes)
+			put_kernel(k++);
+		ck_assert_int_ge(drain_ring(ring, &more), 0);
+		for (launches = i = 0; i < 4; i++)
+			launches += taken_of(i, sizeof(struct rec_launch));
+		kernels = taken_of(GPU_LANE, sizeof(struct rec_kernel));
+		early = fold_early(p.d.fold, f.h.uuid) > early ? fold_early(p.d.fold, f.h.uuid)
+							       : early;
+		ck_assert_uint_lt(launches, kernels + FLIGHT);
+	}
+	ck_assert_uint_gt(kernels, N - FLIGHT);
+	ck_assert_uint_lt(early, FLIGHT);
+}
+END_TEST
+
+/* It goes no further than to a record of another kind, which comes with its window. */
+START_TEST(test_gpu_work_waits_behind_others)
+{
+	const struct rec_lost other = {
+		.hdr = REC_HDR(sizeof(other), REC_LOST, 0, 0, LOST_GPU_DROPPED)};
+	bool more = true;
+	uint32_t i;
+
+	fake_scope(&f, 0, 2, 1, 2);
+	(void)drain(&more); /* the tables, too, which no tick without time would take */
+	p.drain.ns = 0;     /* one step a tick */
+	for (i = 0; i < 8000; i++)
+		put_launch(i);
+	put_kernel(0);
+	(void)drain_ring(ring, &more);
+	put_kernel(1);
+	fake_put(&f, GPU_LANE, &other, sizeof(other));
+	put_kernel(2);
+	while (more)
+		ck_assert_int_ge(drain_ring(ring, &more), 0);
+	ck_assert_uint_eq(taken_of(GPU_LANE, sizeof(struct rec_kernel)), 2);
+	do {
+		ck_assert_int_ge(drain_ring(ring, &more), 0);
+	} while (more);
+	ck_assert_uint_eq(ring->reader.lane[GPU_LANE].head, fake_lane(&f, GPU_LANE)->tail);
+	look();
+}
+END_TEST
+
 /* --- NOW, COUNTS --- */
 
 START_TEST(test_now_and_counts)
@@ -826,6 +963,9 @@ Suite *suite(void)
 	tcase_add_test(t, test_budget);
 	tcase_add_test(t, test_whole);
 	tcase_add_test(t, test_joining);
+	tcase_add_loop_test(t, test_threads_take_turns, 0, 2);
+	tcase_add_test(t, test_gpu_work_comes_ahead);
+	tcase_add_test(t, test_gpu_work_waits_behind_others);
 	tcase_add_test(t, test_behind);
 	return s;
 }
