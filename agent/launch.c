@@ -50,6 +50,8 @@ bool agent_put_wait(const void *rec, uint32_t bytes)
 		}
 		if (now - since > PUT_WAIT_NS || (core.ending_ns != 0 && now > core.ending_ns))
 			break;
+		if (core.backend != NULL && core.backend->waits != NULL)
+			core.backend->waits();
 		agent_wait(&core.flush_done, atomic_load(&core.flush_done), 1);
 	}
 	return lane_put(l, rec, bytes);

@@ -189,6 +189,9 @@ struct backend {
 	/* [agent] Only what the vendor's library has handed over by itself, after agent_ring().
 	 * Returns records written. NULL: such records wait for the next flush. */
 	uint64_t (*drain)(void);
+	/* [agent] A record waits for room in the ring, inside flush() or drain(), while the application
+	 * goes on: for what cannot wait. NULL: all can. */
+	void (*waits)(void);
 };
 
 #define X(name, vendor, caps, injection) extern const struct backend backend_##name;

@@ -107,6 +107,27 @@ START_TEST(grows_under_pressure_up_to_a_ceiling)
 }
 END_TEST
 
+/* They are no more free than what CUPTI has: the agent's thread waits for the daemon, and others launch. */
+START_TEST(completed_ones_that_wait_make_it_grow)
+{
+	uint8_t *p[4];
+	size_t bytes;
+	uint32_t i;
+
+	for (i = 0; i < 4; i++)
+		p[i] = take(&bytes);
+	for (i = 0; i < 4; i++)
+		cupti_on_complete(NULL, 0, p[i], BUFFER, 64);
+	cupti_pool_grow();
+	for (i = 0; i < 8; i++) {
+		(void)take(&bytes);
+		ck_assert_uint_eq(bytes, BUFFER);
+	}
+	ck_assert_uint_eq(agent_counts()->gpu_refused, 0);
+	ck_assert_uint_eq(cupti_pool_drain(walk), 4 * 64);
+}
+END_TEST
+
 START_TEST(foreign_buffers_are_left_alone)
 {
 	static uint8_t mine[64];
@@ -179,6 +200,7 @@ Suite *suite(void)
 	tcase_add_test(t, comes_zeroed_and_in_order);
 	tcase_add_test(t, empty_pool_is_counted);
 	tcase_add_test(t, grows_under_pressure_up_to_a_ceiling);
+	tcase_add_test(t, completed_ones_that_wait_make_it_grow);
 	tcase_add_test(t, foreign_buffers_are_left_alone);
 	tcase_add_test(t, lying_length_is_cut);
 	tcase_add_test(t, many_threads);

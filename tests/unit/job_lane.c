@@ -644,7 +644,7 @@ END_TEST
 /* --- the agent's own lane, the backend --- */
 
 static struct {
-	_Atomic uint32_t starts, stops, flushes, forced, drains;
+	_Atomic uint32_t starts, stops, flushes, forced, drains, waits;
 	_Atomic uint64_t pending, launched;
 	int fail;
 	bool armed, take, refuses;
@@ -867,6 +867,28 @@ START_TEST(a_ring_drains)
 }
 END_TEST
 
+/* Then the daemon, which this is here, makes room. */
+static void b_waits(void)
+{
+	b.waits++;
+	(void)view_walk(&t_v, NULL, NULL);
+}
+
+START_TEST(the_backend_knows_that_a_record_waits)
+{
+	backend_ready();
+	b_table.waits = b_waits;
+	b.pending = 5000; /* a lane is full of 1 024 */
+	ck_assert_int_eq(t_e->want(WANT_GPU), 0);
+	while (b.pending > 0)
+		ck_assert_int_eq(t_e->flush(10000), 0);
+	ck_assert_uint_ge(b.waits, 3);
+	(void)view_walk(&t_v, NULL, NULL);
+	ck_assert_uint_eq(t_v.n[REC_KERNEL], 5000);
+	ck_assert_uint_eq(view_dropped(&t_v), 0);
+}
+END_TEST
+
 START_TEST(the_exit_handler_ends)
 {
 	backend_ready();
@@ -917,6 +939,7 @@ static void worker(TCase *c)
 	tcase_add_test(c, one_forced_flush_in_a_stall);
 	tcase_add_test(c, a_flush_waits_for_what_was_launched_before_it);
 	tcase_add_test(c, a_ring_drains);
+	tcase_add_test(c, the_backend_knows_that_a_record_waits);
 	tcase_add_test(c, the_exit_handler_ends);
 }
 

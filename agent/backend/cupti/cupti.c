@@ -477,6 +477,7 @@ const struct backend backend_cupti = {
 	.switches = cupti_switches,
 	.flush = cupti_flush,
 	.drain = drain,
+	.waits = cupti_pool_grow,
 	.pending = cupti_pending,
 	.launched = agent_launched,
 	.epoch = cupti_epoch,

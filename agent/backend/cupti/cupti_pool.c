@@ -43,7 +43,7 @@ struct slot {
 static struct {
 	_Alignas(LINE) _Atomic uint64_t free;
 	_Alignas(LINE) _Atomic uint32_t completed;
-	_Atomic uint32_t out;         /* not free and not completed */
+	_Atomic uint32_t out;         /* not free: with CUPTI, or completed and not yet walked */
 	_Atomic bool forcing;         /* FlushAll(1) runs */
 	_Alignas(LINE) uint8_t *base; /* of BUFFERS_MAX buffers, address space only */
 	_Atomic uint32_t made;        /* the agent makes; others only look */
@@ -239,7 +239,6 @@ void cupti_on_complete(void *context, uint32_t stream, uint8_t *buffer, size_t b
 	s->module = atomic_load_explicit(&cupti.module, memory_order_relaxed);
 	s->forced = atomic_load_explicit(&pool.forcing, memory_order_relaxed);
 	s->seq = cupti_is_odd(ODD_DUMP) ? cupti_dump_seq() : 0;
-	atomic_fetch_sub_explicit(&pool.out, 1, memory_order_relaxed);
 	head = atomic_load_explicit(&pool.completed, memory_order_relaxed);
 	do {
 		atomic_store_explicit(&s->next, head, memory_order_relaxed);
@@ -277,6 +276,7 @@ uint64_t cupti_pool_drain(uint64_t (*walk)(const struct cupti_buffer *))
 		n += walk(&b);
 		memset(b.bytes, 0, b.valid);
 		push(oldest - 1);
+		atomic_fetch_sub_explicit(&pool.out, 1, memory_order_relaxed);
 		oldest = next;
 	}
 	return n;
