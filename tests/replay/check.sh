@@ -32,7 +32,7 @@ build() {
         # shellcheck disable=SC2086
         {
                 $CC $flags -shared -fPIC -Wl,-soname,libcupti.so.13 tests/replay/stub.c tests/replay/play.c \
-                        tests/replay/dump.c -o "$stub" -lpthread &&
+                        tests/replay/storm.c tests/replay/dump.c -o "$stub" -lpthread &&
                         $CC $flags tests/replay/gen.c -o "$out/gen" &&
                         $CC $flags tests/replay/expected.c -o "$out/expected" -ldl &&
                         $CC $flags tests/replay/drive.c tests/replay/fake_core.c $backend -o "$out/drive" -lpthread -ldl

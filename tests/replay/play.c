@@ -159,6 +159,10 @@ void play_flush(bool force)
 
 	if (stub.request == NULL)
 		return;
+	if (stub.storms) {
+		storm_flush(force);
+		return;
+	}
 	while ((h = take_held(force)) != NULL) {
 		deliver(h->bytes, h->n);
 		free(h->bytes);
@@ -531,6 +535,8 @@ int pd_replay_run(const struct replay_ops *ops, struct replay_told *ret)
 	int r;
 
 	stub_load();
+	if (stub.storms && stub.load_error == 0)
+		return storm_run(ops, ret);
 	r = stub.load_error;
 	play.ops = ops;
 	play.last = &play.first;

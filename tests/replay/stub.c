@@ -44,6 +44,13 @@ static void load(void)
 			(void)fprintf(stderr, "replay: cannot read %s: %s\n", path,
 				strerror(-stub.load_error));
 	}
+	v = getenv("PD_REPLAY_STORM");
+	if (v != NULL) {
+		stub.storms = true;
+		stub.load_error = storm_load(&stub.dump, v);
+		if (stub.load_error < 0)
+			(void)fprintf(stderr, "replay: PD_REPLAY_STORM: '%s'\n", v);
+	}
 	v = getenv("PD_REPLAY_ERROR");
 	stub.subscribe_error = v != NULL ? atoi(v) : stub.load_error < 0 ? CUPTI_UNKNOWN : 0;
 }

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT. stub.h: what the two files of the stub libcupti share. */
+/* SPDX-License-Identifier: MIT. stub.h: what the files of the stub libcupti share. */
 #ifndef REPLAY_STUB_H
 #define REPLAY_STUB_H
 
@@ -10,6 +10,7 @@
 #include "../../agent/backend/cupti/cupti_abi.h"
 #include "../../proto/abi/ring.h"
 #include "dump.h"
+#include "replay.h"
 
 #define STUB_DOMAINS 8u
 
@@ -18,6 +19,7 @@ struct stub {
 	pthread_cond_t changed;
 	struct dump dump;
 	int load_error, subscribe_error;
+	bool storms;
 	cupti_callback_fn *callback; /* the subscriber's */
 	void *user;
 	bool enabled[STUB_DOMAINS][CBID_MAX];
@@ -30,5 +32,10 @@ extern struct stub stub;
 
 void stub_load(void);
 void play_flush(bool force); /* delivers what a FlushAll would */
+
+/* storm.c, where PD_REPLAY_STORM is set */
+int storm_load(struct dump *d, const char *text); /* its devices; -EINVAL */
+int storm_run(const struct replay_ops *ops, struct replay_told *ret);
+void storm_flush(bool force);
 
 #endif
