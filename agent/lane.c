@@ -236,7 +236,8 @@ struct lane *lane_first(void)
 	l->shared = shared_at(l->index);
 	l->data = (unsigned char *)core.header + data_at(l);
 	l->mask = core.lane_bytes - 1;
-	l->cache[0].parent = UINT32_MAX; /* where (root, 0) would be looked for */
+	for (uint32_t i = 0; i < CACHE_WAYS; i++)
+		l->cache[i].parent = UINT32_MAX; /* where (root, 0) would be looked for */
 	return l;
 }
 

@@ -10,15 +10,17 @@
 #include "core.h"
 #include "ring.h"
 
-#define CACHE_BITS  10
+/* A model whose operators are scopes has thousands of paths. */
+#define CACHE_BITS  12
 #define CACHE_SLOTS (1u << CACHE_BITS)
+#define CACHE_WAYS  4u /* of a line */
 
 struct counted;
 
 struct path_slot {
 	uint32_t parent, name; /* name: process-local; 0: empty */
 	uint32_t path;
-	uint32_t pad0;
+	uint32_t next; /* where the path is that was entered after it the last time */
 };
 
 /* Where the sum of a path's events of one kind is; stale unless that is between tail and end. */
@@ -61,7 +63,9 @@ struct lane {
 	/* counters.c: the owner's; they are of that thread, of that time with the switch on */
 	struct counted *counted; /* NULL: none are to be had */
 	uint32_t counted_tid, counted_epoch;
-	struct path_slot cache[CACHE_SLOTS]; /* stays good when the lane changes hands */
+	/* Stays good when the lane changes hands. */
+	_Alignas(64) struct path_slot cache[CACHE_SLOTS];
+	uint32_t entered;  /* in it: the newest */
 	struct lane *sums; /* of a thread under pressure: where its sums are; else NULL */
 	/* Of a lane of sums: see sums.c. */
 	uint64_t end;   /* of the open ones; not above tail: there are none */

@@ -109,30 +109,59 @@ uint32_t scope_follow(const struct lane *l)
 	return atomic_load_explicit(&HOT->main_path, memory_order_relaxed);
 }
 
-static uint32_t child_cold(uint32_t parent, uint32_t name, struct path_slot *s)
+static inline uint32_t cache_hash(uint32_t parent, uint32_t name)
 {
-	bool keep = false;
-	const uint32_t path = table_scope(parent, name, &keep);
+	return ((parent * 0x9e3779b1u) ^ (name * 0x85ebca6bu)) * 0xc2b2ae35u;
+}
 
-	if (keep && s != NULL)
-		*s = (struct path_slot){.parent = parent, .name = name, .path = path};
-	return path;
+/* The line that it may be in. */
+static inline struct path_slot *cache_line(struct lane *l, uint32_t parent, uint32_t name)
+{
+	return &l->cache[cache_hash(parent, name) >> (32 - CACHE_BITS) & ~(CACHE_WAYS - 1)];
+}
+
+static inline bool slot_is(const struct path_slot *s, uint32_t parent, uint32_t name)
+{
+	return s->name == name && s->parent == parent;
+}
+
+/* A loop enters its scopes in the same order again and again, and what it does in them takes the cache's
+ * lines away: the next one is asked for now. */
+static inline void cache_entered(struct lane *l, const struct path_slot *s)
+{
+	struct path_slot *before = &l->cache[l->entered];
+	const uint32_t at = (uint32_t)(s - l->cache);
+
+	if (unlikely(before->next != at))
+		before->next = at;
+	l->entered = at;
+	__builtin_prefetch(&l->cache[s->next]);
+}
+
+static void cache_keep(struct path_slot *line, const struct path_slot *s)
+{
+	uint32_t i;
+
+	for (i = 0; i < CACHE_WAYS && line[i].name != 0; i++)
+		;
+	line[i < CACHE_WAYS ? i : cache_hash(s->parent, s->name) % CACHE_WAYS] = *s;
 }
 
 /* An empty slot has name 0, which is never kept: each use of that one is counted. Nor is a scope at
  * the root of a thread that follows another: what it stands in differs from one to the next. */
-static inline struct path_slot *cache_slot(struct lane *l, uint32_t parent, uint32_t name)
-{
-	return &l->cache[(parent * 0x9e3779b1u + name * 0x85ebca6bu) >> (32 - CACHE_BITS)];
-}
-
 static uint32_t child(const struct pd_thread *t, uint32_t parent, uint32_t name)
 {
-	struct path_slot *s = cache_slot(t->engine, parent, name);
+	struct path_slot *line = cache_line(t->engine, parent, name);
+	struct path_slot s = {.parent = parent, .name = name};
+	bool keep = false;
 
-	if (s->name == name && s->parent == parent && name != 0)
-		return s->path;
-	return child_cold(parent, name, parent != PATH_ROOT || t->is_main != 0 ? s : NULL);
+	for (uint32_t i = 0; i < CACHE_WAYS && name != 0; i++)
+		if (slot_is(&line[i], parent, name))
+			return line[i].path;
+	s.path = table_scope(parent, name, &keep);
+	if (keep && (parent != PATH_ROOT || t->is_main != 0))
+		cache_keep(line, &s);
+	return s.path;
 }
 
 uint32_t scope_where(const struct pd_thread *t, const struct lane *l, bool *ret_op)
@@ -337,7 +366,7 @@ void scope_enter(struct pd_thread *t, uint32_t name)
 {
 	struct lane *l = t->engine;
 	const uint32_t depth = t->depth, parent = t->path;
-	const struct path_slot *s;
+	const struct path_slot *s, *end;
 	struct ring_now *n;
 	uint64_t begin = 0;
 	uint32_t path, seq;
@@ -347,13 +376,15 @@ void scope_enter(struct pd_thread *t, uint32_t name)
 		return;
 	}
 	guard_in(t);
-	s = cache_slot(l, parent, name);
-	if (unlikely(s->name != name || s->parent != parent || scope_marked(t) ||
-		     depth >= STACK_MAX)) {
+	s = cache_line(l, parent, name);
+	for (end = s + CACHE_WAYS; s < end && unlikely(!slot_is(s, parent, name)); s++)
+		;
+	if (unlikely(s == end || scope_marked(t) || depth >= STACK_MAX)) {
 		enter_held(t, name);
 		return;
 	}
 	path = s->path;
+	cache_entered(l, s);
 	n = &l->shared->now;
 	if (likely(HOT->cpu == CPU_TSC)) {
 		begin = agent_tsc();
