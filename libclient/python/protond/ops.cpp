@@ -3,8 +3,9 @@
  * (1.13 and later); it needs libtorch's headers, and of protond only ops_calls.h.
  *
  * With names alone an operator costs a look into a table by the address of its name. With shapes and
- * the like what is recorded is hashed, and only what is new is written out and interned: no memory
- * is had but a thread's tables, once. Two calls that differ are taken for one where 64 bits agree. */
+ * the like what is recorded is hashed, and only what is new is written out and interned: no memory is
+ * had but a thread's tables, once. Two calls that differ are taken for one where 64 bits agree. What is
+ * looked at each time stands in few lines, for torch leaves little of the caches to us. */
 #include <ATen/core/function_schema.h>
 #include <ATen/record_function.h>
 
@@ -32,7 +33,7 @@ namespace
 {
 
 constexpr uint32_t THREADS = 256, FRAMES = 192, NAMES = 512, CALLS = 2048, WAYS = 4;
-constexpr uint32_t NAME_KEPT = 100, TEXT_MAX = 1000, STACK_CAP = 64;
+constexpr uint32_t NAME_KEPT = 113, TEXT_MAX = 1000, STACK_CAP = 64;
 constexpr uint64_t LIST_MAX = 30; /* longer ones have neither values nor dimensions: Kineto's */
 constexpr int64_t TEXTS_MAX = 24576, TEXT_BYTES_MAX = 2 << 20; /* new ones, by all threads */
 constexpr char EVALUATES[] = "autograd::engine::evaluate_function: ";
@@ -45,28 +46,37 @@ struct frame {
 	bool evaluates; /* a node of autograd, which says next who it is */
 };
 
-struct known_name {
+struct alignas(64) known_name {
 	const char *at; /* NULL: free */
 	uint32_t id;
-	enum work work;
+	uint8_t work; /* enum work */
 	bool evaluates;
 	bool odd; /* the name does not say that it is an operator's */
 	char text[NAME_KEPT];
 };
+static_assert(sizeof(struct known_name) == 128, "short names are in one line");
 
 /* What is recorded of a call; a name's id, 0: nothing. */
 struct known_call {
-	uint64_t key; /* 0: free */
 	uint32_t scope, types, strides, scalars, kwargs;
 	uint32_t flops_metric;
+};
+
+struct known_work {
 	int64_t flops, bytes;
+};
+
+struct known_calls {
+	alignas(64) uint64_t key[CALLS]; /* 0: free. Those of a set are in one line */
+	struct known_call call[CALLS];
+	struct known_work work[CALLS];
 };
 
 struct thread_state {
 	uint32_t n; /* frames */
 	struct frame frame[FRAMES];
 	struct known_name name[NAMES];
-	struct known_call call[]; /* CALLS, where details are wanted */
+	struct known_calls calls[]; /* one, where details are wanted */
 };
 
 struct ops_calls calls;
@@ -95,10 +105,13 @@ void leave_thread(void *p)
 __attribute__((cold, noinline)) struct thread_state *enter_thread()
 {
 	const size_t bytes = sizeof(struct thread_state) +
-			     ((details & INPUTS) != 0 ? CALLS * sizeof(struct known_call) : 0);
+			     ((details & INPUTS) != 0 ? sizeof(struct known_calls) : 0);
 
 	if (threads.fetch_add(1) < THREADS)
-		self = static_cast<struct thread_state *>(calloc(1, bytes));
+		self = static_cast<struct thread_state *>(
+			aligned_alloc(alignof(struct thread_state), bytes));
+	if (self != NULL)
+		memset(self, 0, bytes);
 	if (self != NULL && pthread_setspecific(thread_key, self) != 0) {
 		free(self);
 		self = NULL;
@@ -236,8 +249,10 @@ uint64_t mix_tensor(uint64_t h, const at::Tensor &t)
 {
 	if (!has_sizes(t))
 		return mix(h, 1);
-	h = mix(h, 2 + ((uint64_t)t.dim() << 8) + ((uint64_t)t.scalar_type() << 32));
-	for (const int64_t d : t.sizes())
+	const auto sizes = t.sizes();
+
+	h = mix(h, 2 + ((uint64_t)sizes.size() << 8) + ((uint64_t)t.scalar_type() << 32));
+	for (const int64_t d : sizes)
 		h = mix(h, (uint64_t)d);
 	if ((details & OPS_STRIDES) != 0 && has_strides(t))
 		for (const int64_t d : t.strides())
@@ -267,6 +282,8 @@ uint64_t mix_value(uint64_t h, const c10::IValue &v, bool plain)
 		return mix_tensor(h, v.toTensor());
 	if (v.isScalar())
 		return plain ? mix_scalar(mix(h, 7), v) : mix(h, 7);
+	if (!v.isList())
+		return mix(h, 9 + (uint64_t)v.isNone());
 	if (v.isTensorList()) {
 		h = mix(h, 8);
 		if (is_short(v))
@@ -275,7 +292,7 @@ uint64_t mix_value(uint64_t h, const c10::IValue &v, bool plain)
 		return h;
 	}
 	if (!is_plain_list(v))
-		return mix(h, 9 + (uint64_t)v.isNone());
+		return mix(h, 9);
 	h = mix(h, 11);
 	if (plain)
 		for (const c10::IValue &one : v.toListRef())
@@ -439,10 +456,10 @@ bool put_named(struct words *w, const at::RecordFunction &fn, values inputs)
 	return w->n > 2;
 }
 
-void read_work(struct known_call *c, enum work work, values in)
+void read_work(struct known_call *c, struct known_work *work, enum work of, values in)
 {
 	double out, bytes = 0;
-	const double flops = flops_of(work, in, &out);
+	const double flops = flops_of(of, in, &out);
 	size_t width;
 
 	if (flops <= 0 || flops > 9e18)
@@ -452,23 +469,26 @@ void read_work(struct known_call *c, enum work work, values in)
 		if (v.isTensor() && has_sizes(v.toTensor()))
 			bytes += (double)v.toTensor().numel() * (double)v.toTensor().element_size();
 	bytes += out * (double)width;
-	c->flops = (int64_t)flops;
-	c->bytes = bytes < 9e18 ? (int64_t)bytes : 0;
+	work->flops = (int64_t)flops;
+	work->bytes = bytes < 9e18 ? (int64_t)bytes : 0;
 	c->flops_metric = m_flops[width <= 1 ? 0 : width == 2 ? 1 : width == 4 ? 2 : 3];
 }
 
 /* --- calls -------------------------------------------------------------------------------------- */
 
-__attribute__((cold, noinline)) void read_call(struct known_call *c, uint64_t key,
+/* What throws leaves none. */
+__attribute__((cold, noinline)) void read_call(struct known_calls *of, uint32_t at, uint64_t key,
 	const struct known_name *k, const char *name, const at::RecordFunction &fn)
 {
+	struct known_call *c = &of->call[at];
 	const values in = fn.inputs();
 	struct words w;
 
+	of->key[at] = 0;
 	memset(c, 0, sizeof(*c));
 	c->scope = k->id;
 	if (in.empty()) {
-		c->key = key;
+		of->key[at] = key;
 		return;
 	}
 #define TEXT(bit, to, ...)            \
@@ -489,31 +509,32 @@ __attribute__((cold, noinline)) void read_call(struct known_call *c, uint64_t ke
 	if ((details & OPS_KWARGS) != 0 && w.n == 0)
 		c->kwargs = 0;
 	if ((details & OPS_FLOPS) != 0 && k->work != NO_WORK)
-		read_work(c, k->work, in);
-	c->key = key; /* last: what throws is none */
+		read_work(c, &of->work[at], (enum work)k->work, in);
+	of->key[at] = key;
 }
 
-const struct known_call *call_of(struct thread_state *t, const struct known_name *k,
-	const char *name, const at::RecordFunction &fn)
+/* Where it is in of. */
+uint32_t call_of(struct known_calls *of, const struct known_name *k, const char *name,
+	const at::RecordFunction &fn)
 {
 	const bool plain = (details & (OPS_SCALARS | OPS_KWARGS)) != 0 || k->work == CONV ||
 			   k->work == CONV_BACKWARD;
 	uint64_t h = mix(1, k->id);
-	struct known_call *c, *set;
+	uint32_t set, i;
 
 	for (const c10::IValue &v : fn.inputs())
 		h = mix_value(h, v, plain);
 	h |= 1;
-	set = &t->call[(h >> 40) % (CALLS / WAYS) * WAYS];
-	for (c = set; c < set + WAYS; c++)
-		if (likely(c->key == h))
-			return c;
-	for (c = set; c < set + WAYS && c->key != 0; c++)
+	set = (uint32_t)(h >> 40) % (CALLS / WAYS) * WAYS;
+	for (i = set; i < set + WAYS; i++)
+		if (likely(of->key[i] == h))
+			return i;
+	for (i = set; i < set + WAYS && of->key[i] != 0; i++)
 		;
-	if (c == set + WAYS)
-		c = set + (h >> 20) % WAYS;
-	read_call(c, h, k, name, fn);
-	return c;
+	if (i == set + WAYS)
+		i = set + (uint32_t)(h >> 20) % WAYS;
+	read_call(of, i, h, k, name, fn);
+	return i;
 }
 
 /* --- what is recorded of one -------------------------------------------------------------------- */
@@ -594,7 +615,7 @@ void put_named_inputs(const at::RecordFunction &fn)
 	}
 }
 
-void put_call(const struct known_call *c)
+void put_call(const struct known_call *c, const struct known_work *work)
 {
 	if (c->types != 0)
 		calls.put_name(m_types, c->types);
@@ -605,24 +626,24 @@ void put_call(const struct known_call *c)
 	if (c->kwargs != 0)
 		calls.put_name(m_kwargs, c->kwargs);
 	if (c->flops_metric != 0) {
-		calls.put_i64(c->flops_metric, c->flops);
-		calls.put_i64(m_bytes, c->bytes);
+		calls.put_i64(c->flops_metric, work->flops);
+		calls.put_i64(m_bytes, work->bytes);
 	}
 }
 
 __attribute__((noinline)) void enter_with_details(struct thread_state *t,
 	const struct known_name *k, const char *name, const at::RecordFunction &fn)
 {
-	const struct known_call *c = NULL;
+	uint32_t at = 0;
 
 	if ((details & OPS_SEQUENCE) != 0 && fn.scope() == at::RecordScope::BACKWARD_FUNCTION &&
 		t->n > 1 && t->frame[t->n - 2].evaluates)
 		put_sequence(fn); /* of what it stands in, too: Kineto's rule */
 	if ((details & INPUTS) != 0)
-		c = call_of(t, k, name, fn);
-	calls.enter(c != NULL ? c->scope : k->id);
-	if (c != NULL)
-		put_call(c);
+		at = call_of(t->calls, k, name, fn);
+	calls.enter((details & INPUTS) != 0 ? t->calls->call[at].scope : k->id);
+	if ((details & INPUTS) != 0)
+		put_call(&t->calls->call[at], &t->calls->work[at]);
 	if ((details & OPS_KWARGS) != 0)
 		put_named_inputs(fn);
 	if ((details & OPS_SEQUENCE) != 0) {
