@@ -309,7 +309,7 @@ static void engine_want(uint32_t full)
 {
 	const struct protond_engine *e = engine();
 	const uint32_t want = gpu_can_wait(full), first = want & ~(GPU_BITS & ~link_.applied);
-	protond_want_fn *const told = atomic_load(&pd.on_want);
+	protond_want_fn *told;
 
 	atomic_store(&pd.full_want, full);
 	atomic_store(&pd.held, want != full);
@@ -319,6 +319,7 @@ static void engine_want(uint32_t full)
 	if (first != link_.applied)
 		(void)e->want(first); /* scopes need not wait for the GPU */
 	gate_set((want & ~(uint32_t)WANT_GPU_PAUSE) != 0);
+	told = atomic_load(&pd.on_want); /* behind full_want: whoever sets it looks at that */
 	if (told != NULL)
 		told(full);
 	atomic_store(&pd.settled, true);

@@ -406,9 +406,14 @@ PD_EXPORT void protond_stack(protond_stack_fn *fn)
 
 PD_EXPORT void protond_on_want(protond_want_fn *fn)
 {
+	uint32_t want;
+
 	atomic_store(&pd.on_want, fn);
-	if (fn != NULL)
-		fn(atomic_load(&pd.full_want));
+	do { /* until nobody else has said another one meanwhile, before us */
+		want = atomic_load(&pd.full_want);
+		if (fn != NULL)
+			fn(want);
+	} while (atomic_load(&pd.full_want) != want);
 }
 
 static uint32_t host_stack(uint32_t *names, uint32_t cap)

@@ -72,6 +72,61 @@ def test_switched_while_it_runs(world):
         assert program.wait(timeout=60) == 0
 
 
+SESSIONS = """
+import json, protond, sys, torch
+x = torch.zeros(8)
+def work(n):
+    for _ in range(n):
+        x.mul_(x)
+def seen(name):
+    found, todo = {}, json.load(open(name + ".hatchet"))[:1]
+    for one in todo:
+        todo += one["children"]
+        if "aten::mul_" in one["frame"]["name"]:
+            found[one["frame"]["name"]] = found.get(one["frame"]["name"], 0) + one["metrics"]["calls"]
+    return found
+def one(name, n, **more):
+    session = protond.start(name, backend="none", **more)
+    work(n)
+    protond.finalize(session)
+    return seen(name)
+ops = {"switches": "ops"}
+print(one("first", 3, **ops), one("second", 4, **ops), one("without", 5), one("third", 6, **ops))
+a = protond.start("a", backend="none", **ops)
+work(2)
+b = protond.start("b", backend="none", **ops)
+work(3)
+protond.finalize(a)
+work(4)
+protond.data.advance_phase(b)
+work(5)
+protond.deactivate(b)
+work(50)
+protond.activate(b)
+work(6)
+protond.finalize(b)
+print(seen("a"), seen("b.part_0"), seen("b.part_1"))
+protond.configure(torch_shapes=True)
+print(one("shapes", 7, **ops))
+a = protond.start("a", backend="none", **ops)
+protond.configure(torch_shapes=False)
+print(one("beside", 8, **ops))
+protond.finalize(a)
+print(one("names", 9, **ops))
+"""
+
+
+@needs_headers
+def test_sessions_of_a_process(world):
+    """One after the other, with one without between them; two at once; phases; paused; each with the fields that its options say,
+    and no fewer than one that goes on beside it."""
+    r = python(world, "-c", SESSIONS)
+    assert r.returncode == 0, r.stderr
+    shaped = "{'aten::mul_ [[8], [8]]': %d}"
+    assert r.stdout.splitlines() == ["{'aten::mul_': 3} {'aten::mul_': 4} {} {'aten::mul_': 6}",
+                                     "{'aten::mul_': 5} {'aten::mul_': 7} {'aten::mul_': 11}", shaped % 7, shaped % 8, "{'aten::mul_': 9}"]
+
+
 ONCE = """
 import protond, sys, torch
 session = protond.start("x", backend="none", switches="ops")

@@ -45,8 +45,8 @@ _DEFAULTS = {"tree": ("hatchet",), "trace": ("chrome_trace",), "both": ("hatchet
 class _Session:
     """A session that this process started and has not finalized."""
 
-    def __init__(self, number, name, context, data, mode, written):
-        self.number, self.name, self.context, self.data, self.mode = number, name, context, data, mode
+    def __init__(self, number, name, context, data, mode, written, switches):
+        self.number, self.name, self.context, self.data, self.mode, self.switches = number, name, context, data, mode, switches
         self.written = written  # the format of phases that are written while it goes on, or None
         self.lock = threading.Lock()
         self.phase, self.done = 0, 0  # all phases before `done` are complete
@@ -309,6 +309,9 @@ def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, 
     _offer_nvtx()
     autostart = os.environ.get("PROTOND_AUTOSTART", "1") != "0"
     path = os.fspath(name) if name is not None else DEFAULT_PROFILE_NAME
+    wanted = (switches or "").replace(" ", "").split(",")
+    if "ops" in wanted and "protond._ops" in sys.modules:
+        sys.modules["protond._ops"].read_options(any("ops" in one.switches for one in _sessions.values()))
     session = _check(_native.start(path or "-", backend, files, data, context, None, cpu_off, autostart, switches, nvtx_domains))
     _native.markers(_nvtx())
     if _native.ops_wanted():
@@ -317,7 +320,7 @@ def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, 
         _blocks_wanted(now=True)
     new = session not in _sessions
     if new:
-        _sessions[session] = _Session(session, path, context, data, str(mode or ""), written)
+        _sessions[session] = _Session(session, path, context, data, str(mode or ""), written, wanted)
     elif _hooks():
         _hooks().activate(session)
     flags.profiling_on = True

@@ -20,17 +20,33 @@ _DETAILS = {"torch_shapes": 1, "torch_dtypes": 2, "torch_strides": 4, "torch_sca
 
 # --- loading ------------------------------------------------------------------------------------
 
+_lib, _details = None, 0  # once it is loaded; what is recorded
+
+
 def _load(torch):
+    global _lib
     lib = ctypes.CDLL(built(torch, _PART))
     lib.protond_ops_open.restype = ctypes.c_char_p
-    calls, options = _native.ops_calls(), _options.current()
-    details = sum(bit for name, bit in _DETAILS.items() if options[name])
-    why = lib.protond_ops_open(calls, ctypes.c_uint64(len(calls)), ctypes.c_uint32(details),
+    calls = _native.ops_calls()
+    why = lib.protond_ops_open(calls, ctypes.c_uint64(len(calls)),
                                os.path.join(os.path.dirname(os.path.abspath(torch.__file__)), "").encode(errors="surrogateescape"),
                                os.path.join(_HERE, "").encode(errors="surrogateescape"))
     if why is not None:
         raise Lacking(why.decode())
-    _native.ops_loaded(ctypes.cast(lib.protond_ops_turn, ctypes.c_void_p).value, options["torch_ops"])
+    _lib = lib
+    read_options()
+    _native.ops_loaded(ctypes.cast(lib.protond_ops_turn, ctypes.c_void_p).value, _options.current()["torch_ops"])
+
+
+def read_options(more=False):
+    """A session that wants operators begins: what is recorded of them is what the options say now; more: another one that
+    wants them goes on, and keeps its own."""
+    global _details
+    if _lib is None:
+        return
+    options = _options.current()
+    _details = sum(bit for name, bit in _DETAILS.items() if options[name]) | (_details if more else 0)
+    _lib.protond_ops_details(ctypes.c_uint32(_details))
 
 
 OPERATORS = Wanted("operators are not recorded", _load)

@@ -76,12 +76,12 @@ struct thread_state {
 	uint32_t n; /* frames */
 	struct frame frame[FRAMES];
 	struct known_name name[NAMES];
-	struct known_calls calls[]; /* one, where details are wanted */
+	struct known_calls *calls; /* NULL: no details were wanted yet */
 };
 
 struct ops_calls calls;
-uint32_t details;
-char folders[2][1024]; /* frames of code below these are left out */
+std::atomic<uint32_t> details_now{0}; /* enum ops_detail */
+char folders[2][1024];                /* frames of code below these are left out */
 uint32_t m_types, m_strides, m_scalars, m_kwargs, m_stack, m_mark, m_sequence, m_forward, m_id,
 	m_bytes;
 uint32_t m_flops[4], more;
@@ -91,6 +91,8 @@ pthread_key_t thread_key;
 std::atomic<uint32_t> threads{0}; /* that have a state */
 
 __attribute__((tls_model("initial-exec"))) thread_local struct thread_state *self;
+/* Of the operator at hand. */
+__attribute__((tls_model("initial-exec"))) thread_local uint32_t details;
 
 constexpr uint32_t INPUTS =
 	OPS_SHAPES | OPS_DTYPES | OPS_STRIDES | OPS_SCALARS | OPS_KWARGS | OPS_FLOPS;
@@ -98,20 +100,22 @@ constexpr uint32_t INPUTS =
 void leave_thread(void *p)
 {
 	self = NULL;
+	free(static_cast<struct thread_state *>(p)->calls);
 	free(p);
 	threads.fetch_sub(1);
 }
 
+template <typename T> T *zeroed()
+{
+	void *p = aligned_alloc(alignof(T), sizeof(T));
+
+	return static_cast<T *>(p != NULL ? memset(p, 0, sizeof(T)) : NULL);
+}
+
 __attribute__((cold, noinline)) struct thread_state *enter_thread()
 {
-	const size_t bytes = sizeof(struct thread_state) +
-			     ((details & INPUTS) != 0 ? sizeof(struct known_calls) : 0);
-
 	if (threads.fetch_add(1) < THREADS)
-		self = static_cast<struct thread_state *>(
-			aligned_alloc(alignof(struct thread_state), bytes));
-	if (self != NULL)
-		memset(self, 0, bytes);
+		self = zeroed<struct thread_state>();
 	if (self != NULL && pthread_setspecific(thread_key, self) != 0) {
 		free(self);
 		self = NULL;
@@ -119,6 +123,14 @@ __attribute__((cold, noinline)) struct thread_state *enter_thread()
 	if (self == NULL)
 		threads.fetch_sub(1);
 	return self;
+}
+
+/* Without memory there are names alone. */
+__attribute__((cold, noinline)) void enter_details(struct thread_state *t)
+{
+	t->calls = zeroed<struct known_calls>();
+	if (t->calls == NULL)
+		details &= ~INPUTS;
 }
 
 /* --- names -------------------------------------------------------------------------------------- */
@@ -519,7 +531,7 @@ uint32_t call_of(struct known_calls *of, const struct known_name *k, const char 
 {
 	const bool plain = (details & (OPS_SCALARS | OPS_KWARGS)) != 0 || k->work == CONV ||
 			   k->work == CONV_BACKWARD;
-	uint64_t h = mix(1, k->id);
+	uint64_t h = mix(details, k->id);
 	uint32_t set, i;
 
 	for (const c10::IValue &v : fn.inputs())
@@ -636,6 +648,8 @@ __attribute__((noinline)) void enter_with_details(struct thread_state *t,
 {
 	uint32_t at = 0;
 
+	if (unlikely((details & INPUTS) != 0 && t->calls == NULL))
+		enter_details(t);
 	if ((details & OPS_SEQUENCE) != 0 && fn.scope() == at::RecordScope::BACKWARD_FUNCTION &&
 		t->n > 1 && t->frame[t->n - 2].evaluates)
 		put_sequence(fn); /* of what it stands in, too: Kineto's rule */
@@ -706,6 +720,7 @@ std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction &fn)
 	if (unlikely(t->n == FRAMES))
 		return begin_apart(name, false);
 	k = name_of(t, name);
+	details = details_now.load(std::memory_order_relaxed);
 	t->frame[t->n++] = {&fn, depth, k->evaluates};
 	if (likely(details == 0))
 		calls.enter(k->id);
@@ -740,9 +755,12 @@ void end(const at::RecordFunction &fn, at::ObserverContext *context)
 		calls.unwind(t->frame[i - 1].depth);
 }
 
+/* What torch is to keep for a callback is fixed when that is added, so there is one for each: whether
+ * inputs, and whether numbers. */
 struct turn {
 	std::mutex lock;
-	at::CallbackHandle handle = at::INVALID_CALLBACK_HANDLE;
+	at::CallbackHandle handle[4] = {}; /* none: at::INVALID_CALLBACK_HANDLE */
+	uint32_t which = 0;
 	bool on = false;
 };
 
@@ -751,6 +769,22 @@ struct turn &turn_now()
 	static struct turn *t = new struct turn; /* threads may come after the end of main() */
 
 	return *t;
+}
+
+/* With the lock. */
+void turn_to(struct turn *t, bool on)
+{
+	at::CallbackHandle *handle = &t->handle[t->which];
+
+	t->on = on;
+	if (!on)
+		at::disableCallback(*handle);
+	else if (*handle != at::INVALID_CALLBACK_HANDLE)
+		at::reenableCallback(*handle);
+	else
+		*handle = at::addGlobalCallback(at::RecordFunctionCallback(begin, end)
+							.needsInputs((t->which & 1) != 0)
+							.needsIds((t->which & 2) != 0));
 }
 
 } // namespace
@@ -762,29 +796,36 @@ EXPORT void protond_ops_turn(int on)
 	struct turn &t = turn_now();
 	const std::lock_guard<std::mutex> held(t.lock);
 
-	if (t.on == (on != 0))
+	if (t.on != (on != 0))
+		turn_to(&t, on != 0);
+}
+
+/* What is recorded from now on, enum ops_detail. */
+EXPORT void protond_ops_details(uint32_t wanted)
+{
+	struct turn &t = turn_now();
+	const std::lock_guard<std::mutex> held(t.lock);
+	const bool on = t.on;
+
+	if (wanted == details_now.load())
 		return;
-	t.on = on != 0;
-	if (!t.on)
-		at::disableCallback(t.handle);
-	else if (t.handle != at::INVALID_CALLBACK_HANDLE)
-		at::reenableCallback(t.handle);
-	else
-		t.handle = at::addGlobalCallback(at::RecordFunctionCallback(begin, end)
-							 .needsInputs((details & (INPUTS)) != 0)
-							 .needsIds((details & OPS_SEQUENCE) != 0));
+	if (on)
+		turn_to(&t, false);
+	details_now.store(wanted);
+	t.which = ((wanted & INPUTS) != 0 ? 1u : 0) | ((wanted & OPS_SEQUENCE) != 0 ? 2u : 0);
+	if (on)
+		turn_to(&t, true);
 }
 
 /* Once. folder: of torch and of protond, as files below them begin. NULL, or why not. */
-EXPORT const char *protond_ops_open(const struct ops_calls *table, uint64_t bytes, uint32_t wanted,
-	const char *torch, const char *ours)
+EXPORT const char *protond_ops_open(
+	const struct ops_calls *table, uint64_t bytes, const char *torch, const char *ours)
 {
 	if (bytes != sizeof(calls) || table->bytes != sizeof(calls))
 		return "it was built for another protond";
 	if (pthread_key_create(&thread_key, leave_thread) != 0)
 		return "no thread-specific data is left (pthread_key_create)";
 	calls = *table;
-	details = wanted;
 	snprintf(folders[0], sizeof(folders[0]), "%s", torch);
 	snprintf(folders[1], sizeof(folders[1]), "%s", ours);
 	more = calls.name("(more)", 6);
