@@ -549,6 +549,13 @@ def test_a_part_of_a_timeline(world):
     window = f"{begin - zero}ns..{(end - zero) / 1e3:.3f}us"
     assert rows_of(world, "select name, begin_ns, dur_ns from scopes order by 2, 3, 1", "--window", window) == want
     assert base >= zero
+    part = ["--every", "20ms", "--step", "2..3"]
+    want = rows_of(world, f"select name, begin_ns, dur_ns from scopes where end_ns >= {zero + 20_000_000} and begin_ns <= {zero + 60_000_000} order by 2, 3, 1")
+    assert rows_of(world, "select name, begin_ns, dur_ns from scopes order by 2, 3, 1", *part) == want and want
+    world.view("export", "demo", "-o", "z.pftrace", *part)
+    assert sorted((n, at, ns) for n, at, ns, _ in Perfetto(world.home / "z.pftrace").slices) == sorted(tuple(w) for w in want)
+    for verb in ("sql", "demo", "select 1 from scopes"), ("export", "demo", "-o", "z2.json"):
+        assert "give --step N" in world.view(*verb, "--every", "1", check=False).stderr
     for wrong in (["--step", "0"], ["--step", "3..2"], ["--step", "x"], ["--step", "25"], ["--window", "2..1"], ["--window", "1"],
                   ["--window", "1..2", "--step", "1"]):
         assert world.view("export", "demo", "-o", "y.pftrace", *wrong, check=False).returncode != 0, wrong

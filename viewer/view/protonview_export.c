@@ -146,9 +146,11 @@ int view_export(struct run *run)
 		return r;
 	/* A tree adds up what a timeline has in single events: it has no windows. */
 	f = &export_formats[format];
-	if (f->tree != NULL && (run_given(run, OPT_WINDOW) || run_given(run, OPT_STEP)))
+	if (f->tree != NULL && (run_given(run, OPT_WINDOW) || run_given(run, OPT_STEP) ||
+				       run_given(run, OPT_EVERY)))
 		return err_set(&run->e, -EINVAL,
-			"--window and --step go with formats of timelines (chrome_trace, pftrace, "
+			"--window, --step and --every go with formats of timelines (chrome_trace, "
+			"pftrace, "
 			"otf2, sqlite), and with `protonview sql`");
 	if (f->folder != NULL && strcmp(path, "-") == 0)
 		return err_set(&run->e, -EINVAL, FORMAT_IS_FOLDER);

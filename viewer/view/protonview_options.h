@@ -64,7 +64,7 @@ enum {
 	X(WINDOW,       0,   "window",       "A..B",    ON_export | ON_sql | ON_PARTS, "of a timeline, what runs between A and B: in seconds since it began, or with the unit ms, us or ns") \
 	X(STEP,         0,   "step",         "N[..M]",  ON_export | ON_sql | ON_PARTS | ON_memory, "of a timeline, what runs during the step N, or N to M, from 1: scopes named step, step N or ProfilerStep#N; of steps, these; of memory, growth over these") \
 	X(SCOPE,        0,   "scope",        "PATH",    ON_PARTS | ON_memory, "of a timeline, while scopes were open whose path ends in PATH, names between /; they count as steps, also for --step; of memory, scopes whose path has it") \
-	X(EVERY,        0,   "every",        "T",       ON_PARTS, "windows of T (1, 500ms, 20us) of the timeline, from its begin, count as steps, also for --step: of a server, a notebook, whatever has no steps of its own") \
+	X(EVERY,        0,   "every",        "T",       ON_export | ON_sql | ON_PARTS, "windows of T (1, 500ms, 20us) of the timeline, from its begin, count as steps, also for --step, which export and sql need beside it: of a server, a notebook, whatever has no steps of its own") \
 	X(DEVICE,       0,   "device",       "D",       ON_memory,   "of this device alone: cuda:0, or 0; host") \
 	X(QUEUES,       0,   "queues",       NULL,      ON_breakdown, "of each stream instead: how many launches were outstanding when each was called, the mean and the most, and how many found the queue of 1024 full; of a session with a timeline") \
 	X(PORT,         0,   "port",         "N",       ON_web,      "listen there, or not at all; without it, on 8051 or the next that is free") \

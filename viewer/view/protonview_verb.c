@@ -134,6 +134,9 @@ static int read_steps(struct run *run, struct profile_select *s)
 	unsigned first, last;
 	int n = 0;
 
+	if (step == NULL && s->every_ns != 0 && !run_is_judged(run))
+		return err_set(&run->e, -EINVAL,
+			"--every: give --step N or N..M, too: which of its windows");
 	if (step == NULL)
 		return 0;
 	if (sscanf(step, "%9u..%9u%n", &first, &last, &n) != 2 || step[n] != '\0') {
