@@ -156,6 +156,14 @@ void client_refuse(int sock, int code, const char *text, const char *next)
 
 /* --- requests --- */
 
+/* Of what idles libuv calls first what began to last: a request has its turn before the rings, which
+ * take milliseconds. */
+static void clients_soon(struct clients *all)
+{
+	(void)uv_idle_stop(&all->serve);
+	(void)uv_idle_start(&all->serve, clients_on_turn);
+}
+
 /* The user may begin another one, which may have waited for this, of whatever client. */
 static void client_request_ended(struct request *q)
 {
@@ -164,7 +172,7 @@ static void client_request_ended(struct request *q)
 
 	q->user = NULL;
 	if (all != NULL && !uv_is_closing((uv_handle_t *)&all->serve))
-		uv_idle_start(&all->serve, clients_on_turn);
+		clients_soon(all);
 }
 
 /* The client is NULL where it is gone. Takes the request. */
@@ -362,7 +370,7 @@ static void client_go_on(struct client *c)
 		return;
 	if (!client_is_busy(c) && client_has_frame(c)) {
 		fair_wait(&c->place);
-		uv_idle_start(&c->all->serve, clients_on_turn);
+		clients_soon(c->all);
 	}
 	client_arm(c);
 }

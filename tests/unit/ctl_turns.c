@@ -18,6 +18,7 @@ static int end[CLIENTS]; /* ours, by who.pid */
 static uint32_t ran[RAN_MAX], n_ran, n_kept;
 static struct request *kept[RAN_MAX];
 static uint64_t now_ns, costs_ns;
+static uint32_t n_ticks, ran_at; /* the last one did */
 
 /* Time passes where a request takes some. */
 uint64_t mono_ns(void)
@@ -29,6 +30,7 @@ static void answer(struct request *q)
 {
 	ck_assert_uint_lt(n_ran, RAN_MAX);
 	ran[n_ran++] = q->who.pid;
+	ran_at = n_ticks;
 	now_ns += costs_ns;
 	(void)request_result(q);
 	request_done(q, NULL);
@@ -161,6 +163,38 @@ START_TEST(a_turn_of_the_loop_is_for_a_slice_of_them)
 }
 END_TEST
 
+/* As turn.c has it: another one at once. */
+static void tick(uv_idle_t *h)
+{
+	n_ticks++;
+	(void)uv_idle_stop(h);
+	(void)uv_idle_start(h, tick);
+}
+
+/* One user's requests never end, and the rings' work does not either. */
+START_TEST(a_request_does_not_wait_for_a_tick)
+{
+	static uv_idle_t rings; /* closed with the loop */
+	uint32_t heard;
+
+	client(0, 1000);
+	client(1, 2000);
+	say(0, "status", 9);
+	costs_ns = 50000000;
+	(void)uv_idle_init(&loop, &rings);
+	(void)uv_idle_start(&rings, tick);
+	while (n_ran < 2)
+		(void)uv_run(&loop, UV_RUN_NOWAIT);
+	say(1, "status", 1);
+	(void)uv_run(&loop, UV_RUN_NOWAIT); /* it is heard at the end of that */
+	heard = n_ticks;
+	while (ran[n_ran - 1] != 1)
+		(void)uv_run(&loop, UV_RUN_NOWAIT);
+	ck_assert_uint_eq(ran_at, heard);
+	uv_close((uv_handle_t *)&rings, NULL);
+}
+END_TEST
+
 /* Sixteen are under way and three wait behind them. */
 START_TEST(an_answer_runs_no_request)
 {
@@ -238,6 +272,7 @@ Suite *suite(void)
 	suite_add_tcase(s, t);
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, users_take_turns);
+	tcase_add_test(t, a_request_does_not_wait_for_a_tick);
 	tcase_add_test(t, a_turn_of_the_loop_is_for_a_slice_of_them);
 	tcase_add_test(t, an_answer_runs_no_request);
 	tcase_add_test(t, a_user_begins_no_more_than_his_share);
