@@ -62,6 +62,7 @@
 #define SPOOL_NS     (10 * SECOND_NS)
 #define TICK_NS      10000000u /* for all rings; then sockets have their turn */
 #define GONE_NS      1000000u  /* of that at least, for those whose process is dead */
+#define ASKED_NS     2000000u  /* before that, for those that somebody asks about */
 #define BEHIND_TIMES 2u        /* journal_mb that are not stored */
 #define BEHIND_NS    32000000u /* between drains of a ring: a piece is to be worth it */
 #define STOP_NS      SECOND_NS /* for all rings, when the daemon ends */
@@ -120,10 +121,26 @@ static uint64_t drain_one(struct protond *p, struct ring *r, bool *more)
 	return n;
 }
 
-/* Each ring in that state whose turn it is, beginning with another one each time; at least one, and
- * where the time is over, the next tick goes on. */
-static uint64_t drain_those(
-	struct protond *p, enum ring_state state, struct turns *t, uint64_t tick_ns, bool *more)
+/* What drain_those() is about. */
+static bool is_live(struct ring *r)
+{
+	return r->state == RING_LIVE;
+}
+
+static bool is_gone(struct ring *r)
+{
+	return r->state == RING_GONE;
+}
+
+static bool is_asked(struct ring *r)
+{
+	return !drain_is_past(r, r->asked_ns);
+}
+
+/* Each such ring whose turn it is, beginning with another one each time; at least one, and where the
+ * time is over, the next tick goes on. */
+static uint64_t drain_those(struct protond *p, bool (*is_one)(struct ring *r), struct turns *t,
+	uint64_t tick_ns, bool *more)
 {
 	uint64_t moved = 0, before = mono_ns(), now;
 	const uint64_t deadline = before + 2 * tick_ns;
@@ -141,7 +158,8 @@ static uint64_t drain_those(
 		const uint32_t uid = r->uid;
 
 		next = r->next != NULL ? r->next : p->rings.first;
-		if (r->state != state || !round_may(&t->round, uid, r->taken_ns))
+		/* One that is asked for is taken though the last tick did that, too. */
+		if (!is_one(r) || !round_may(&t->round, uid, is_one != is_asked ? r->taken_ns : 0))
 			continue;
 		moved += drain_one(p, r, more);
 		now = mono_ns();
@@ -162,10 +180,10 @@ static uint64_t drain_those(
 static uint64_t drain_rings(struct protond *p, bool *more)
 {
 	const uint64_t begin = mono_ns();
-	uint64_t moved = drain_those(p, RING_LIVE, &p->live, TICK_NS, more);
+	uint64_t moved = drain_those(p, is_live, &p->live, TICK_NS, more);
 	const uint64_t took = mono_ns() - begin;
 
-	return moved + drain_those(p, RING_GONE, &p->gone,
+	return moved + drain_those(p, is_gone, &p->gone,
 			       took < TICK_NS - GONE_NS ? TICK_NS - took : GONE_NS, more);
 }
 
@@ -209,11 +227,32 @@ static bool trim(struct protond *p)
 	return true;
 }
 
+/* True: somebody did something with sessions. */
+static bool look_at_sessions(struct protond *p)
+{
+	const bool any = p->entries.saw_session;
+
+	(void)entry_flush(&p->entries);
+	sessions_close(p);
+	return any;
+}
+
+/* Whoever asks about jobs does not wait for all that those of others have. */
+static uint64_t answer(struct protond *p, bool *ret_works, bool *more)
+{
+	const uint64_t moved = drain_those(p, is_asked, &p->asked, ASKED_NS, more);
+
+	*more |= !drain_notes(&p->rings);
+	*ret_works = look_at_sessions(p);
+	drained_check(p);
+	return moved;
+}
+
 /* What takes milliseconds has a turn of the loop for itself, and the rings the one behind it. */
 static void tick(struct protond *p)
 {
-	bool works, more = false;
-	uint64_t moved, ms;
+	bool works = false, more = false;
+	uint64_t moved = 0, ms;
 
 	if (p->d.intake == NULL) /* not yet: the start ends with a tick */
 		return;
@@ -225,16 +264,14 @@ static void tick(struct protond *p)
 	if (p->entries.stuck)
 		(void)entry_flush(&p->entries);
 	p->drain.behind = is_behind(p);
-	moved = drain_rings(p, &more);
-	more |= !drain_notes(&p->rings);
-	works = p->entries.saw_session; /* somebody does */
-	(void)entry_flush(&p->entries);
-	if (p->entries.saw_session) {
-		sessions_close(p);
+	if (p->drained != NULL || p->finalizers != NULL)
+		moved = answer(p, &works, &more);
+	moved += drain_rings(p, &more);
+	works |= look_at_sessions(p);
+	if (works) {
 		wants_tell(p->d.intake);
 		hello_tell(&p->hello, &p->d);
 	}
-	drained_check(p);
 	(void)finalize_check(p, NULL);
 	(void)entry_flush(&p->entries);
 	commit_if_large(p);
@@ -729,6 +766,7 @@ void protond_fini(struct protond *p)
 	free(p->drain.arena);
 	poison_close(&p->entries.poison);
 	owed_fini(&p->entries.owed);
+	round_fini(&p->asked.round);
 	round_fini(&p->live.round);
 	round_fini(&p->gone.round);
 	home_close(&p->d);

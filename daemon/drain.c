@@ -519,6 +519,7 @@ bool drain_is_past(struct ring *r, uint64_t ns)
 	if (!drain_goes_on(r) || (r->whole_ns > ns && r->sums_ns > ns))
 		return true;
 	r->sums_asked = true;
+	r->asked_ns = ns > r->asked_ns ? ns : r->asked_ns;
 	return false;
 }
 
@@ -784,14 +785,17 @@ bool drain_notes(struct rings *all)
 	const uint64_t deadline = mono_ns() + all->drain->ns;
 	struct ring *r = next_noted(all);
 	bool whole = true;
+	uint32_t first;
 
 	if (r == NULL)
 		return true;
+	first = r->uid;
 	do {
 		all->drain->noted_uid = r->uid;
 		whole = note(r);
 		r = next_noted(all);
-	} while (whole && r != NULL && mono_ns() < deadline);
+	} while (whole && r != NULL &&
+		 (mono_ns() < deadline || (all->drain->noted_uid == first && r->uid != first)));
 	entry_anchor(all->entries, 10000000);
 	return r == NULL;
 }

@@ -32,7 +32,8 @@ int64_t drain_ring(struct ring *r, bool *ret_more);
 /* Something may come of it yet. Of the dead, too: a session may be finalized before the tick that
  * writes END. */
 bool drain_goes_on(const struct ring *r);
-/* All that was published before that instant is in the fold, or never will be. */
+/* All that was published before that instant is in the fold, or never will be; else it is asked for.
+ */
 bool drain_is_past(struct ring *r, uint64_t ns);
 /* Takes no more of it: each lane that has something lost it. -ENOSPC, -ENOMEM: not now. */
 int drain_give_up(struct ring *r);
@@ -46,8 +47,15 @@ int drain_now_block(struct ring *r); /* NOW, if it changed. -EAGAIN: tables come
 int drain_counts(struct ring *r);    /* COUNTS, if they changed */
 /* NOW and COUNTS of a later instant are in the fold, or never will be; else they are asked for. */
 bool drain_is_noted(struct ring *r, uint64_t ns);
+/* Both, and both are asked for. */
+static inline bool drain_is_there(struct ring *r, uint64_t ns)
+{
+	const bool past = drain_is_past(r, ns);
+
+	return drain_is_noted(r, ns) && past;
+}
 /* Takes those that were asked for, with an anchor, for as long as one ring's drain may last; each
- * user's in turn. False: there are more. */
+ * user's in turn, and where one's took as long, one of another. False: there are more. */
 bool drain_notes(struct rings *all);
 
 #endif

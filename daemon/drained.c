@@ -56,8 +56,7 @@ static bool is_there(const struct protond *p, const struct drained *w)
 
 	for (r = p->rings.first; r != NULL; r = r->next) {
 		if (concerns(w, r))
-			whole &= drain_is_noted(r, w->asked_ns) && drain_is_past(r, w->asked_ns) &&
-				 is_adopted(w, r);
+			whole &= drain_is_there(r, w->asked_ns) && is_adopted(w, r);
 	}
 	return whole;
 }
@@ -131,7 +130,7 @@ static uint32_t count_left(const struct protond *p, uint64_t ns)
 	uint32_t n = 0;
 
 	for (r = p->rings.first; r != NULL; r = r->next)
-		n += !drain_is_noted(r, ns) || !drain_is_past(r, ns);
+		n += !drain_is_there(r, ns);
 	return n;
 }
 

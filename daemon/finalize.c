@@ -40,7 +40,7 @@ static bool is_drained(const struct protond *p, const struct finalizer *f)
 
 	for (r = p->rings.first; r != NULL; r = r->next) {
 		if (fold_is_member(p->d.fold, f->session, r->uuid))
-			whole &= drain_is_noted(r, f->asked_ns) && drain_is_past(r, f->asked_ns);
+			whole &= drain_is_there(r, f->asked_ns);
 	}
 	return whole;
 }

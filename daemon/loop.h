@@ -64,7 +64,7 @@ struct protond {
 	struct turns {
 		uint32_t cursor; /* the ring that is first in the next tick */
 		struct round round;
-	} live, gone;    /* whose ring is drained next */
+	} asked, live, gone; /* whose ring is drained next */
 	bool apart;      /* the last tick was for a transaction or a trim, and not for the rings */
 	int64_t trimmed; /* what malloc had left when it last gave back to the system */
 };

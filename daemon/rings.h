@@ -63,6 +63,7 @@ struct ring {
 	uint64_t end_position; /* of the journal, behind END; 0: END is not flushed yet */
 	uint64_t counts_sum;   /* of the counters last journaled, to see a change */
 	uint64_t now_sum;      /* likewise of the now blocks; 0: events came since */
+	uint64_t asked_ns;     /* somebody waited for what was published before then, at last */
 	uint64_t note_ns;      /* somebody has waited for NOW and COUNTS since then; 0: nobody */
 	uint64_t noted_ns;     /* when they were last taken */
 	bool joining;          /* fold_is_joining() at the last look */
