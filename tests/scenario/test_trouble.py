@@ -322,6 +322,12 @@ def test_databases_that_cannot_be_read(stored):
             said(r.stderr, start)
     path.write_bytes(world.db.read_bytes()[:9000])
     said(world.view("tree", path, check=False).stderr, "… cannot be read")
+    db = sqlite3.connect(world.home / "begun.db")
+    db.execute("PRAGMA journal_mode = WAL")
+    db.close()
+    begun = {"PROTOND_DB": str(world.home / "begun.db"), "PROTOND_RUNTIME_DIR": str(world.home / "none")}
+    said(world.view("sessions", env=begun, check=False).stderr, "… is empty: nothing has been recorded")
+    assert "move it away" not in world.ctl("doctor", env=begun, check=False).stdout
 
 
 @needs_another_user

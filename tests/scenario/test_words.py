@@ -149,3 +149,11 @@ def test_examples_of_each_verb():
         assert examples, verb
         named += [line for line in examples if COMMAND.match(line)]
     assert not {line: wrong(line) for line in named if wrong(line)}
+
+
+@pytest.mark.parametrize("tool", ["protonctl", "protonview"])
+def test_help_of_each_verb(tool):
+    verbs = re.findall(r"(?m)^  ([a-z]+) ", help_of(tool, "help"))
+    verbs = [verb for verb in verbs if verb not in ("protonctl", "protonview")]
+    assert len(verbs) > 20
+    assert [verb for verb in verbs if help_of(tool, verb, "--help") != help_of(tool, "help", verb)] == []

@@ -465,6 +465,13 @@ START_TEST(only_our_databases)
 		(void)unlink(path);
 		ck_assert_int_eq(pick_open(path, &db, &partial, &e), -ENOENT);
 	}
+	help_temporary(path); /* as protond leaves one that it has no room to fill */
+	ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+	help_exec(db, "PRAGMA journal_mode = WAL");
+	sqlite3_close(db);
+	ck_assert_int_eq(pick_open(path, &db, &partial, &e), -ENOENT);
+	ck_assert_msg(strstr(e.text, "nothing has been recorded in it yet") != NULL, "%s", e.text);
+	(void)unlink(path);
 	ck_assert_int_eq(pick_open_image("SQLite format 3", 16, &db, &e), -EBADMSG);
 	ck_assert_int_eq(pick_open_image("", 0, &db, &e), -EBADMSG);
 }

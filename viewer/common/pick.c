@@ -99,7 +99,7 @@ static int number(sqlite3 *db, const char *sql, int64_t *ret)
  * place of a table would be a program, which need not end. */
 static int check(sqlite3 *db, const char *what, struct err *e)
 {
-	int64_t application = 0, version = 0, computed = 0;
+	int64_t application = 0, version = 0, computed = 0, tables = 0;
 	int r;
 
 	(void)sqlite3_busy_timeout(db, BUSY_MS);
@@ -112,10 +112,17 @@ static int check(sqlite3 *db, const char *what, struct err *e)
 	r = number(db, "PRAGMA application_id", &application);
 	if (r == 0)
 		r = number(db, "PRAGMA user_version", &version);
+	if (r == 0)
+		r = number(db, "SELECT count(*) FROM sqlite_schema", &tables);
 	if (r == SQLITE_CANTOPEN || sqlite3_extended_errcode(db) == SQLITE_READONLY_DIRECTORY)
 		return -EAGAIN; /* a WAL needs files beside it that cannot be made here */
 	if (r != 0)
 		return err_set(e, -EBADMSG, "%s cannot be read: %s", what, sqlite3_errmsg(db));
+	if (application == 0 && version == 0 && tables == 0) /* protond would begin it anew */
+		return err_set(e, -ENOENT,
+			"%s is empty: nothing has been recorded in it yet; a copy needs its -wal, "
+			"too",
+			what);
 	if (application != SCHEMA_APPLICATION_ID)
 		return err_set(e, -EBADMSG, "%s is not a protond database", what);
 	if (version > SCHEMA_VERSION)
@@ -217,7 +224,7 @@ int pick_open_image(const void *image, size_t bytes, struct sqlite3 **ret, struc
 		r = err_set(e, -EBADMSG, "the session file cannot be read: %s", sqlite3_errmsg(db));
 	else
 		r = check(db, "the session file", e);
-	if (r == -EAGAIN)
+	if (r == -EAGAIN || r == -ENOENT)
 		r = err_set(e, -EBADMSG, "the session file cannot be read");
 	if (r < 0)
 		(void)sqlite3_close(db);

@@ -383,7 +383,7 @@ static bool is_sound(struct doctor *d, const char *db)
 		r = pick_check(base, db, &e);
 	}
 	(void)sqlite3_close(base);
-	if (r == 0)
+	if (r == 0 || r == -ENOENT) /* empty: made when it is needed */
 		return true;
 	found(d, BAD, "database", "move it away, with its -wal and -shm", "%s", e.text);
 	return false;

@@ -114,7 +114,8 @@ static void flat_notes(struct text *t, const struct flat *f, const struct print_
 	char words[256];
 
 	if (o->rows > 0 && f->n > o->rows)
-		text_fmt(t, "(%u more rows; -n 0 shows all)\n", (unsigned)(f->n - o->rows));
+		text_fmt(t, "(%u more row%s; -n 0 shows all)\n", (unsigned)(f->n - o->rows),
+			f->n - o->rows == 1 ? "" : "s");
 	if (f->total_ns != 0) {
 		snprintf(words, sizeof(words), "of %.3f ms, the time of %s", f->total_ns / 1e6,
 			f->is_cpu ? "the outermost scopes" : "all GPU work");

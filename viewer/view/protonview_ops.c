@@ -153,7 +153,8 @@ static void print(
 		cells(&g, o, &o->row[i], &run->term, by);
 	grid_print(&run->out, &run->term, &g);
 	if (most > 0 && o->n > most)
-		text_fmt(&run->out, "(%u more rows; -n 0 shows all)\n", (unsigned)(o->n - most));
+		text_fmt(&run->out, "(%u more row%s; -n 0 shows all)\n", (unsigned)(o->n - most),
+			o->n - most == 1 ? "" : "s");
 	if (g.left[0] != '\0')
 		print_words(&run->out, &run->term, "left out: ", g.left);
 	print_words(&run->out, &run->term, "share, self: ",

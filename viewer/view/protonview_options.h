@@ -32,6 +32,7 @@ enum {
 	ON_SOURCES = ON_VIEWS | ON_PARTS | ON_export | ON_sql | ON_ops,
 	ON_ALL = ON_SOURCES | ON_sessions | ON_series | ON_sync | ON_apis | ON_ranks | ON_memory,
 	ON_DB = ON_ALL | ON_web | ON_report,
+	ON_ANY = ON_DB | ON_import | ON_recover | ON_help,
 };
 
 /* clang-format off */
@@ -77,9 +78,9 @@ enum {
 	X(FULL_NAMES,   0,   "full-names",   NULL,      ON_VIEWS,    "kernels' names whole: with their parameters, and not cut to the line") \
 	X(COLOR,        0,   "color",        "WHEN",    ON_ALL, "auto, always or never; auto: on a terminal, unless NO_COLOR is set") \
 	X(NO_COLOR,     0,   "no-color",     NULL,      ON_ALL, "as --color never") \
-	X(HELP,         'h', "help",         NULL,      ON_DB | ON_help, "this text") \
-	X(MAN,          0,   "man",          NULL,      ON_DB | ON_help, "the manual page's source") \
-	X(VERSION,      'V', "version",      NULL,      ON_DB | ON_help, "the version")
+	X(HELP,         'h', "help",         NULL,      ON_ANY, "this text") \
+	X(MAN,          0,   "man",          NULL,      ON_ANY, "the manual page's source") \
+	X(VERSION,      'V', "version",      NULL,      ON_ANY, "the version")
 /* clang-format on */
 
 enum option_id {

@@ -331,8 +331,9 @@ static void put_notes(
 			"than %u names.",
 			k->told_left_out, STEPS_VALUES_MAX);
 	if (w->n_told < k->n_values && !s->json)
-		sheet_note(s, "%u numbers more were told: `protonview series` shows them.",
-			k->n_values - w->n_told);
+		sheet_note(s, "%u more number%s told: `protonview series` shows %s.",
+			k->n_values - w->n_told, k->n_values - w->n_told == 1 ? " was" : "s were",
+			k->n_values - w->n_told == 1 ? "it" : "them");
 	text_fini(&t);
 }
 
