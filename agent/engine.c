@@ -278,6 +278,12 @@ static uint32_t engine_captured(struct pd_thread *t, uint32_t name, uint32_t typ
 	return event_captured(t, name, type, which);
 }
 
+static void engine_unkept(void)
+{
+	if (HOT->opened != 0 && HOT->generation != 0 && HOT->cpu != CPU_OFF)
+		agent_count(&core.counts->drop_no_lane, 1);
+}
+
 EXPORT const struct protond_engine *protond_engine_v1(void);
 
 EXPORT const struct protond_engine *protond_engine_v1(void)
@@ -313,6 +319,7 @@ EXPORT const struct protond_engine *protond_engine_v1(void)
 		.markers = engine_markers,
 		.nvtx_extension = engine_nvtx_extension,
 		.block = event_block,
+		.unkept = engine_unkept,
 	};
 
 	return &engine;

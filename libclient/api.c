@@ -73,7 +73,10 @@ PD_EXPORT void protond_scope_enter(uint32_t name)
 __attribute__((cold, noinline)) static void exit_cold(void)
 {
 	struct pd_thread *t = pd_thread_cold();
+	const struct protond_engine *e = atomic_load(&HOT->engine);
 
+	if (t == NULL && e != NULL)
+		e->unkept();
 	if (t == NULL || t->depth == 0)
 		return;
 	if (pd_gate_on())

@@ -171,6 +171,7 @@ struct protond_engine {
 	void (*markers)(uint32_t on); /* [any] Whether ranges of NVTX are scopes from now on */
 	uint32_t (*nvtx_extension)(void *module); /* likewise InitializeInjectionNvtxExtension */
 	void (*block)(struct pd_thread *t, const struct engine_block *b); /* [any] */
+	void (*unkept)(void); /* [any] A scope's end on a thread for which no block could be had */
 };
 
 typedef const struct protond_engine *protond_engine_fn(void);

@@ -11,7 +11,7 @@
 #define LOST_CAUSES(X) /* name     number  words for people */                              \
         X(LANE_FULL,   1, "the lane was full, and none was left for sums: the daemon was slow or away, or too many threads") \
         X(NESTED,      2, "inside a signal handler that interrupted the agent")             \
-        X(NO_LANE,     3, "the thread got no lane: too many threads or too little tmpfs")   \
+        X(NO_LANE,     3, "the thread got no lane: too many threads, or too little tmpfs or memory") \
         X(GPU_DROPPED, 4, "CUPTI dropped records")                                          \
         X(GPU_REFUSED, 5, "times that no activity buffer was free: more GPU work at once than could be written down (PROTOND_CUPTI_BUFFERS)") \
         X(GPU_INVALID, 6, "CUPTI gave no usable times")                                     \
