@@ -31,6 +31,7 @@
 
 #define RETRIES    10    /* of a socket that refuses: 1 ms, 2 ms, ... 512 ms */
 #define POLL_MS    30000 /* only where inotify cannot be had */
+#define SILENT_MS  10000 /* whether the main thread ended without a word */
 #define LOOK_MS    1000  /* after the main thread: whether the program is over */
 #define LASTED_MS  1000  /* a connection that held as long was a good one */
 #define STACK_SIZE (512u << 10)
@@ -306,12 +307,12 @@ static int patience_ms(void)
 	return park.watching ? -1 : POLL_MS;
 }
 
-/* Once the main thread has ended somebody must see when the others have. */
+/* Once the main thread has ended somebody must see when the others have. It may end without a word. */
 static int until_look_ms(int patience)
 {
-	const bool look = atomic_load(&pd.main_gone);
+	const int look = atomic_load(&pd.main_gone) ? LOOK_MS : SILENT_MS;
 
-	return look && (patience < 0 || patience > LOOK_MS) ? LOOK_MS : patience;
+	return patience < 0 || patience > look ? look : patience;
 }
 
 /* A daemon that ends is looked for at once. One that takes connections and drops them is not asked
@@ -337,8 +338,7 @@ static void bell_lost(void)
 	unwatch();
 	while (!link_hear()) {
 		pd_wait(&pd.asked, link_.heard, pd_now_ms() + (uint64_t)until_look_ms(POLL_MS));
-		if (atomic_load(&pd.main_gone))
-			pd_end_with_program();
+		pd_end_with_program();
 	}
 	if (pd_bell_make() < 0)
 		link_answer(-EMFILE,
@@ -376,12 +376,11 @@ static void *park_main(void *unused)
 		if (link_.sock < 0 && (link_hear() || park.try))
 			seek();
 		link_serve();
-		if (atomic_load(&pd.main_gone))
-			pd_end_with_program();
 		if (bell_is_there())
 			turn();
 		else
 			bell_lost();
+		pd_end_with_program();
 	}
 	return NULL;
 }

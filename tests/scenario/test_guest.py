@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT. Programs that treat their descriptors and threads in ways of their own: the library is a
 # guest there, and neither spoils what they do nor is spoilt by it.
 import json
+import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -10,6 +12,7 @@ import pytest
 
 from conftest import BUILD, WAIT, until
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGE = BUILD / "lib/protond/python"
 pytestmark = pytest.mark.preload  # a sanitizer's runtime is not in the interpreter
 needs_python = pytest.mark.skipif(not (PACKAGE / "protond/_native.abi3.so").exists(),
@@ -139,3 +142,46 @@ def test_a_thread_that_outlives_main_for_long(world):
     with pytest.raises(subprocess.TimeoutExpired):
         job.process.wait(3)
     job.kill()
+
+
+KILL_ME = """
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+static inline void kill_me(void)
+{
+	struct sock_filter all[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_THREAD)};
+	struct sock_fprog p = {1, all};
+
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p);
+	getppid();
+}
+"""
+
+
+def program(world, body):
+    """A program of C, linked with the library."""
+    (world.home / "x.c").write_text(f"#define _GNU_SOURCE\n{KILL_ME}#include <protond.h>\n#include <sys/resource.h>\n#include <unistd.h>\n"
+                                    f"#include <sys/syscall.h>\nint main(void) {{ {body} }}")
+    subprocess.run(["cc", f"-I{ROOT}/libclient", world.home / "x.c", "-o", world.home / "x", f"-L{BUILD}/lib", "-lprotond",
+                    f"-Wl,-rpath,{BUILD}/lib"], check=True)
+    return world.home / "x"
+
+
+@pytest.mark.parametrize("end, status", [("syscall(SYS_exit, 7);", 7), ("kill_me();", -signal.SIGSYS)],
+                         ids=["system call", "seccomp"])
+def test_a_main_thread_that_ends_without_a_word(world, end, status):
+    """No destructor runs. The process ends as it would without the library, whose threads are all that is left."""
+    world.start()
+    job = subprocess.Popen([program(world, f"PROTOND_SCOPE(\"x\"); {end}").absolute()], env=world.env)
+    until("main ended", lambda: pathlib.Path(f"/proc/{job.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z")
+    world.ctl("start", "s", "--all")  # its thread has something to hear, and need not wait for its own time to look
+    assert job.wait(WAIT) == status
+
+
+def test_scopes_of_a_thread_without_memory_are_counted(world):
+    limit = "struct rlimit r = {8 << 20, 8 << 20}; setrlimit(RLIMIT_AS, &r);"
+    x = program(world, limit + 'for (int i = 0; i < 1000; i++) { PROTOND_SCOPE("x"); } return 0;')
+    assert "dropped 1000: the thread got no lane" in world.ctl("run", "--", x).stderr
