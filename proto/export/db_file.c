@@ -34,6 +34,7 @@ static int fill_at(const char *path, db_fill_fn *fill, void *arg, struct err *e)
 		sqlite3_exec(db, "PRAGMA journal_mode=OFF;PRAGMA synchronous=OFF", NULL, NULL,
 			NULL) != SQLITE_OK)
 		r = err_set(e, -EIO, "a temporary database cannot be made: %s", sqlite3_errmsg(db));
+	(void)unlink(path); /* whatever ends us leaves nothing */
 	if (r == 0)
 		r = fill(db, arg, e);
 	if (sqlite3_close(db) != SQLITE_OK && r == 0)
@@ -56,7 +57,6 @@ int db_file_write(db_fill_fn *fill, void *arg, FILE *to, struct err *e)
 			"no temporary file in %s: %s; set TMPDIR to a folder with room",
 			dir != NULL ? dir : "/tmp", strerror(errno));
 	r = fill_at(path, fill, arg, e);
-	(void)unlink(path);
 	if (r == 0)
 		r = copy(fd, to, e);
 	close(fd);

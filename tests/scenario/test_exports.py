@@ -8,6 +8,7 @@ import os
 import pathlib
 import random
 import re
+import resource
 import select
 import shutil
 import sqlite3
@@ -330,6 +331,17 @@ def test_a_disk_that_fills(small, name, end):
     assert r.returncode == 0, (r.returncode, r.stdout, r.stderr)
     said = r.stderr.splitlines()
     assert len(said) == 4 and all("No space left on device" in line for line in said), said
+
+
+@pytest.mark.parametrize("name, end", FORMATS, ids=[n for n, _ in FORMATS])
+def test_a_limit_of_file_sizes(small, name, end):
+    """`ulimit -f`, as batch systems set it: words, and neither a half of a file nor a temporary one."""
+    (small.home / "tmp").mkdir()
+    before = sorted(p.name for p in small.home.rglob("*"))
+    r = small.view("export", "in.protond", "-f", name, "-o", f"x.{end}", check=False, env={"TMPDIR": str(small.home / "tmp")},
+                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64)))
+    assert r.returncode == 1 and r.stderr.startswith("protonview: "), (r.returncode, r.stderr)
+    assert sorted(p.name for p in small.home.rglob("*")) == before
 
 
 @pytest.mark.parametrize("what", ["cut", "changed"])

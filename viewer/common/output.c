@@ -29,13 +29,14 @@ static void on_ending(int sig)
 	(void)raise(sig);
 }
 
-/* What is ignored stays so. */
+/* What is ignored stays so. A limit of a file's size is an error of writing, with words. */
 static void watch_endings(void)
 {
-	static const int endings[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+	static const int endings[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGALRM, SIGXCPU};
 	struct sigaction now;
 	size_t i;
 
+	(void)signal(SIGXFSZ, SIG_IGN);
 	for (i = 0; i < sizeof(endings) / sizeof(endings[0]); i++)
 		if (sigaction(endings[i], NULL, &now) == 0 && now.sa_handler == SIG_DFL)
 			(void)signal(endings[i], on_ending);

@@ -13,7 +13,7 @@
 
 /* --- a signal that would end the program waits until the folder is gone */
 
-static const int endings[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+static const int endings[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGALRM, SIGXCPU};
 #define ENDINGS (sizeof(endings) / sizeof(endings[0]))
 
 static _Atomic int ended; /* the signal */
@@ -24,12 +24,13 @@ static void on_ending(int sig)
 	ended = sig;
 }
 
-/* What is ignored stays so. */
+/* What is ignored stays so. A limit of a file's size is an error of writing, with words. */
 static void watch_endings(void)
 {
 	struct sigaction now;
 	size_t i;
 
+	(void)signal(SIGXFSZ, SIG_IGN);
 	for (i = 0; i < ENDINGS; i++)
 		if (sigaction(endings[i], NULL, &now) == 0 && now.sa_handler == SIG_DFL)
 			watched[i] = signal(endings[i], on_ending) != SIG_ERR;
