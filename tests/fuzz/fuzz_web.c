@@ -18,7 +18,7 @@ static void start(void)
 	char *const files[] = {kernels, frames};
 	struct err e;
 
-	MUST(web_new(NULL, files, 2, &web, &e) == 0);
+	MUST(web_new(NULL, NULL, files, 2, &web, &e) == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)

@@ -195,7 +195,7 @@ def test_in_a_notebook(world, what):
     assert tag == "iframe" and attributes["sandbox"] == "allow-scripts", "of an origin of its own"
     (world.home / "inside.html").write_text(attributes["srcdoc"])
     page = Report(world.home / "inside.html")
-    tree = page.json("api/s/f1/tree")
+    tree = page.json("s/f1/tree")
     tool = json.loads(world.view("flat", GOLDEN / "frames.hatchet", "--json").stdout)["data"]
     names = {row[0] for row in tool["rows"]}
     assert ({tree["names"][n] for n in tree["node"]["name"]} >= names) == (what == "all")
@@ -218,3 +218,47 @@ class Elements(html.parser.HTMLParser):
 
     def handle_starttag(self, tag, attributes):
         self.found.append((tag, dict(attributes)))
+
+
+HLO = """HloModule jit_step, is_scheduled=true
+
+ENTRY %main.5 (p: f32[8]) -> f32[8] {
+  %fusion.3 = f32[8]{0} fusion(%p), metadata={op_name="jit(step)/dot_general" source_file="/x/train.py" source_line=17}
+}
+"""
+FUSION = "fusion.3: dot_general (train.py:17)"
+
+
+def test_names_of_an_xla_dump(world, serve):
+    """In files, in the report and on the page; the session keeps its own."""
+    dump = world.home / "xla"
+    dump.mkdir()
+    (dump / "module_0001.jit_step.sm_9.0_gpu_after_optimizations.txt").write_text(HLO)
+    world.start(PROTOND_AUTO_SESSION="off")
+    world.ctl("start", "x", "--all", "-d", "both")
+    job = world.job()
+    for word in ("enter jit_step", "enter fusion.3", "exit", "exit"):
+        job.say(word)
+    job.quit()
+    world.ctl("finalize", "x")
+    world.view("export", "x", "-o", "x.protond")
+    for source in ("x", "x.protond"):
+        for name in ("a.json", "a.pt.trace.json", "a.pftrace", "a.folded", "a.hatchet", "a.csv", "a.sqlite", "a.speedscope.json"):
+            r = world.view("export", source, "--xla-dump", dump, "-o", name, "--force")
+            assert FUSION.encode() in (world.home / name).read_bytes(), name
+            assert "--xla-dump" not in r.stderr
+            world.view("export", source, "-o", name, "--force")
+            assert b"dot_general" not in (world.home / name).read_bytes(), name
+    r = world.view("export", "x", "--xla-dump", dump, "-o", "b.protond", check=False)
+    assert r.returncode == 2 and "what was recorded" in r.stderr
+    r = world.view("export", "x", "--xla-dump", world.home, "-o", "b.json", check=False)
+    assert r.returncode != 0 and "--xla_dump_hlo_as_text" in r.stderr and not (world.home / "b.json").exists()
+    world.view("report", "x", "--xla-dump", dump, "-o", "r.html")
+    data = Report(world.home / "r.html").data
+    assert sum(FUSION.encode() in body for body in data.values()) >= 3, "tree, operations, timeline"
+    page = serve(world.home / "x.protond", "--xla-dump", dump)
+    assert FUSION in page.json("s/f1/tree")["names"]
+    lanes = page.json("s/f1/lanes")
+    body = page.ask(f"/api/s/f1/window?t0={lanes['t0']}&t1={lanes['t1']}&px=100")[2]
+    assert FUSION.encode() in body
+    assert FUSION not in serve(world.home / "x.protond").json("s/f1/tree")["names"]

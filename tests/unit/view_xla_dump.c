@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "view_help.h"
-#include "xla_dump.h"
+#include "xla_shade.h"
 
 static const char step[] =
 	"HloModule jit_step, is_scheduled=true, "
@@ -70,6 +70,18 @@ static void teardown(void)
 	memcpy(dir + sizeof(dir) - 7, "XXXXXX", 6);
 }
 
+static int name(struct profile *p, const char *from, struct xla_named *ret, struct err *e)
+{
+	struct xla_dump *d;
+	int r = xla_dump_open(from, &d, e);
+
+	if (r < 0)
+		return r;
+	r = xla_dump_name(d, p, ret, e);
+	xla_dump_free(d);
+	return r;
+}
+
 static const char *property(const struct profile *p, uint32_t node, const char *name)
 {
 	const uint32_t m = profile_find_metric(p, name);
@@ -99,7 +111,7 @@ START_TEST(scopes_and_kernels)
 	below = profile_add_node(p, 0, "train", NODE_SCOPE);
 	both = profile_add_node(p, below, "fusion_3", NODE_KERNEL);
 	only = profile_add_node(p, below, "loop_add_7", NODE_KERNEL);
-	ck_assert_int_eq(xla_dump_name(p, dir, &x, &e), 0);
+	ck_assert_int_eq(name(p, dir, &x, &e), 0);
 	ck_assert_uint_eq(x.files, 2);
 	ck_assert_uint_eq(x.operators, 6);
 	ck_assert_str_eq(p->node[module].name, "jit_step");
@@ -125,9 +137,9 @@ START_TEST(no_dump)
 	struct xla_named x;
 	struct err e;
 
-	ck_assert_int_eq(xla_dump_name(p, "/nonexistent/dump", &x, &e), -ENOENT);
+	ck_assert_int_eq(name(p, "/nonexistent/dump", &x, &e), -ENOENT);
 	file("module_0001.jit_step.gpu_after_optimizations-buffer-assignment.txt", step);
-	ck_assert_int_eq(xla_dump_name(p, dir, &x, &e), -ENOENT);
+	ck_assert_int_eq(name(p, dir, &x, &e), -ENOENT);
 	ck_assert_ptr_nonnull(strstr(e.text, "--xla_dump_hlo_as_text"));
 	profile_free(p);
 }
@@ -146,14 +158,60 @@ START_TEST(cut_off)
 		memcpy(text, eval, n);
 		text[n] = '\0';
 		file("module_0003.odd.cpu_after_optimizations.txt", text);
-		ck_assert_int_eq(xla_dump_name(p, dir, &x, &e), 0);
+		ck_assert_int_eq(name(p, dir, &x, &e), 0);
 		ck_assert_uint_le(x.operators, 3);
 	}
 	profile_free(p);
 }
 END_TEST
 
-#define TESTS(X) X(scopes_and_kernels) X(no_dump) X(cut_off)
+static void has(sqlite3 *db, const char *table, int64_t id, const char *want)
+{
+	sqlite3_stmt *q;
+	char sql[96];
+
+	(void)snprintf(sql, sizeof(sql), "SELECT name FROM %s WHERE id=%d", table, (int)id);
+	ck_assert_int_eq(sqlite3_prepare_v2(db, sql, -1, &q, NULL), SQLITE_OK);
+	ck_assert_int_eq(sqlite3_step(q), SQLITE_ROW);
+	ck_assert_str_eq((const char *)sqlite3_column_text(q, 0), want);
+	(void)sqlite3_finalize(q);
+}
+
+/* Of one session of a database, whatever order its nodes have; the file stays as it is. */
+START_TEST(before_a_database)
+{
+	sqlite3 *db = help_db(":memory:");
+	struct xla_shade shade = {.done = false};
+	struct xla_dump *d;
+	struct err e;
+
+	file("module_0001.jit_step.sm_9.0_gpu_after_optimizations.txt", step);
+	file("module_0002.jit_eval.gpu_after_optimizations.txt", eval);
+	help_process(db, 1, 100, "0", "NULL", 2, "");
+	help_session(db, 7, "x", "run", "on");
+	help_session(db, 8, "other", "run", "on");
+	help_exec(db,
+		"INSERT INTO node VALUES(1,x'01',9,1,'fusion.3'),(9,x'09',0,1,'jit_eval'),"
+		"(3,x'03',0,1,'jit_step'),(4,x'04',3,1,'fusion.3'),(5,x'05',3,1,'loop_add.7'),"
+		"(6,x'06',6,1,'loop_add.7')"); /* its own parent: forged */
+	help_exec(db, "INSERT INTO metric VALUES(7,1,0,1,'m',1,1,1),(7,1,0,4,'m',1,1,1),"
+		      "(8,1,0,5,'m',1,1,1),(7,1,0,6,'m',1,1,1)");
+	ck_assert_int_eq(xla_dump_open(dir, &d, &e), 0);
+	shade.dump = d;
+	ck_assert_int_eq(xla_shade(&shade, db, 7, &e), 0);
+	ck_assert(shade.done && shade.named.named == 3);
+	has(db, "node", 1, "fusion.3: reduce_sum (lib.py:71)");
+	has(db, "node", 4, "fusion.3: dot_general (train.py:17)");
+	has(db, "node", 9, "jit_eval");
+	has(db, "node", 5, "loop_add.7"); /* the other session's */
+	has(db, "node", 6, "loop_add.7: a\"b c");
+	has(db, "main.node", 1, "fusion.3");
+	xla_dump_free(d);
+	ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+}
+END_TEST
+
+#define TESTS(X) X(scopes_and_kernels) X(no_dump) X(cut_off) X(before_a_database)
 
 Suite *suite(void);
 

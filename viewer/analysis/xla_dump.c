@@ -50,7 +50,7 @@ struct frames {
 	enum { IN_NONE, IN_FILES, IN_LOCATIONS, IN_FRAMES, IN_OTHER } in;
 };
 
-struct dump {
+struct xla_dump {
 	struct arena *arena;
 	struct operator* op, **by_kernel;
 	uint32_t n, cap;
@@ -59,13 +59,13 @@ struct dump {
 	uint32_t n_modules, cap_modules;
 	struct frames f;
 	uint64_t bytes;
-	struct xla_named *told;
+	uint32_t n_files;
 };
 
 /* --- a line ----------------------------------------------------------------------------------- */
 
 /* What stands in quotes behind `key`, without its escapes. NULL: nothing. */
-static const char *quoted(struct dump *d, const char *s, const char *key)
+static const char *quoted(struct xla_dump *d, const char *s, const char *key)
 {
 	const char *at = strstr(s, key);
 	char *text, *to;
@@ -112,7 +112,7 @@ static bool grow(void **v, uint32_t *n, uint32_t *cap, uint32_t id, size_t bytes
 	return true;
 }
 
-static void read_table(struct dump *d, const char *line)
+static void read_table(struct xla_dump *d, const char *line)
 {
 	struct frames *f = &d->f;
 	const uint32_t id = id_of(line);
@@ -131,7 +131,7 @@ static void read_table(struct dump *d, const char *line)
 		f->frame[id] = number_after(line, "file_location_id=");
 }
 
-static bool begins_table(struct dump *d, const char *line)
+static bool begins_table(struct xla_dump *d, const char *line)
 {
 	static const char *const heads[] = {
 		"FileNames", "FileLocations", "StackFrames", "FunctionNames"};
@@ -147,7 +147,7 @@ static bool begins_table(struct dump *d, const char *line)
 	return false;
 }
 
-static void place_of(const struct dump *d, const char *metadata, struct operator* o)
+static void place_of(const struct xla_dump *d, const char *metadata, struct operator* o)
 {
 	const struct frames *f = &d->f;
 	const uint32_t id = number_after(metadata, "stack_frame_id=");
@@ -163,7 +163,7 @@ static void place_of(const struct dump *d, const char *metadata, struct operator
 }
 
 /* False: out of memory. */
-static bool read_operator(struct dump *d, const char *line)
+static bool read_operator(struct xla_dump *d, const char *line)
 {
 	const char *at = line + strspn(line, " \t"), *metadata = strstr(at, "metadata={");
 	struct operator o = {.module = d->module};
@@ -194,7 +194,7 @@ static bool read_operator(struct dump *d, const char *line)
 	return true;
 }
 
-static bool read_line(struct dump *d, const char *line)
+static bool read_line(struct xla_dump *d, const char *line)
 {
 	static const char head[] = "HloModule ";
 	const char *at = line + sizeof(head) - 1;
@@ -227,7 +227,7 @@ static void frames_fini(struct frames *f)
 	*f = (struct frames){0};
 }
 
-static bool read_file(struct dump *d, FILE *from)
+static bool read_file(struct xla_dump *d, FILE *from)
 {
 	char *line = NULL;
 	size_t cap = 0;
@@ -251,7 +251,7 @@ static bool is_dump(const char *name)
 	return n > ends && strcmp(name + n - ends, ENDS) == 0;
 }
 
-static int read_folder(struct dump *d, const char *dir, struct err *e)
+static int read_folder(struct xla_dump *d, const char *dir, struct err *e)
 {
 	DIR *folder = opendir(dir);
 	const struct dirent *x;
@@ -262,7 +262,7 @@ static int read_folder(struct dump *d, const char *dir, struct err *e)
 
 	if (folder == NULL)
 		return err_set(e, -errno, "%s: %s", dir, strerror(errno));
-	while (r == 0 && d->told->files < FILES_MAX && (x = readdir(folder)) != NULL) {
+	while (r == 0 && d->n_files < FILES_MAX && (x = readdir(folder)) != NULL) {
 		if (!is_dump(x->d_name) ||
 			snprintf(path, sizeof(path), "%s/%s", dir, x->d_name) >=
 				(int)sizeof(path) ||
@@ -276,10 +276,10 @@ static int read_folder(struct dump *d, const char *dir, struct err *e)
 		if (!read_file(d, from))
 			r = err_set(e, -ENOMEM, "out of memory");
 		(void)fclose(from);
-		d->told->files++;
+		d->n_files++;
 	}
 	(void)closedir(folder);
-	if (r == 0 && d->told->files == 0)
+	if (r == 0 && d->n_files == 0)
 		r = err_set(e, -ENOENT,
 			"%s has no dump of XLA's (no file *" ENDS
 			"); XLA_FLAGS=\"--xla_dump_to=DIR "
@@ -312,14 +312,14 @@ static bool is_same(const struct operator* x, const struct operator* y)
 	       x->line == y->line;
 }
 
-static const struct operator* at_place(const struct dump *d, bool kernel, uint32_t i)
+static const struct operator* at_place(const struct xla_dump *d, bool kernel, uint32_t i)
 {
 	return kernel ? d->by_kernel[i] : &d->op[i];
 }
 
 /* Of that module, or of any where that is NULL. NULL: none, or *ret_unsure. */
-static const struct operator* find(
-	const struct dump *d, bool kernel, const char *module, const char *name, bool *ret_unsure)
+static const struct operator* find(const struct xla_dump *d, bool kernel, const char *module,
+	const char *name, bool *ret_unsure)
 {
 	const struct operator* o, *found = NULL;
 	uint32_t low = 0, high = d->n, middle;
@@ -375,7 +375,7 @@ static bool name_node(struct profile *p, uint32_t node, const struct operator* o
 	return r == 0 && p->node[node].name != NULL;
 }
 
-static bool is_module(const struct dump *d, const char *name)
+static bool is_module(const struct xla_dump *d, const char *name)
 {
 	for (uint32_t i = 0; i < d->n_modules; i++)
 		if (strcmp(d->modules[i], name) == 0)
@@ -384,7 +384,8 @@ static bool is_module(const struct dump *d, const char *name)
 }
 
 /* Each node's module is its own name's, or its parent's. What is below an operator is part of it. */
-static bool name_all(struct dump *d, struct profile *p, const char **module, bool *inside)
+static bool name_all(const struct xla_dump *d, struct profile *p, struct xla_named *told,
+	const char **module, bool *inside)
 {
 	const struct operator* o;
 	uint32_t i;
@@ -399,50 +400,69 @@ static bool name_all(struct dump *d, struct profile *p, const char **module, boo
 		if (inside[i] || (!kernel && n->kind != NODE_SCOPE))
 			continue;
 		o = find(d, kernel, module[i], n->name, &unsure);
-		d->told->unsure += unsure;
+		told->unsure += unsure;
 		if (o == NULL && !kernel && !unsure && is_module(d, n->name))
 			module[i] = n->name;
 		if (o == NULL)
 			continue;
 		inside[i] = true;
-		d->told->named++;
+		told->named++;
 		if (!name_node(p, i, o))
 			return false;
 	}
 	return true;
 }
 
-int xla_dump_name(struct profile *p, const char *dir, struct xla_named *ret, struct err *e)
+int xla_dump_name(const struct xla_dump *d, struct profile *p, struct xla_named *ret, struct err *e)
 {
-	struct dump d = {.arena = arena_new(), .told = ret};
 	const char **module = calloc(p->n_nodes, sizeof(*module));
-	bool *inside = calloc(p->n_nodes, sizeof(*inside)), ok = false;
-	int r = 0;
+	bool *inside = calloc(p->n_nodes, sizeof(*inside));
+	bool ok = module != NULL && inside != NULL;
 
-	*ret = (struct xla_named){0};
-	if (d.arena == NULL || module == NULL || inside == NULL)
-		r = err_set(e, -ENOMEM, "out of memory");
-	if (r == 0)
-		r = read_folder(&d, dir, e);
-	ret->operators = d.n;
-	if (r == 0) {
-		d.by_kernel = calloc((size_t)d.n + 1, sizeof(struct operator*));
-		ok = d.by_kernel != NULL;
-		if (d.n > 0)
-			qsort(d.op, d.n, sizeof(*d.op), by_name);
-		for (uint32_t i = 0; ok && i < d.n; i++)
-			d.by_kernel[i] = &d.op[i];
-		if (ok && d.n > 0)
-			qsort(d.by_kernel, d.n, sizeof(struct operator*), by_kernel);
-		ok = ok && name_all(&d, p, module, inside);
-		r = ok ? 0 : err_set(e, -ENOMEM, "out of memory");
-	}
-	free(d.by_kernel);
-	free(d.op);
-	free(d.modules);
+	*ret = (struct xla_named){.files = d->n_files, .operators = d->n};
+	ok = ok && name_all(d, p, ret, module, inside);
 	free(module);
 	free(inside);
-	if (d.arena != NULL)
-		arena_free(d.arena);
-	return r;
+	return ok ? 0 : err_set(e, -ENOMEM, "out of memory");
+}
+
+int xla_dump_open(const char *dir, struct xla_dump **ret, struct err *e)
+{
+	struct xla_dump *d = calloc(1, sizeof(*d));
+	int r = 0;
+
+	if (d != NULL)
+		d->arena = arena_new();
+	if (d == NULL || d->arena == NULL)
+		r = err_set(e, -ENOMEM, "out of memory");
+	if (r == 0)
+		r = read_folder(d, dir, e);
+	if (r == 0) {
+		d->by_kernel = calloc((size_t)d->n + 1, sizeof(struct operator*));
+		r = d->by_kernel != NULL ? 0 : err_set(e, -ENOMEM, "out of memory");
+	}
+	if (r < 0) {
+		xla_dump_free(d);
+		return r;
+	}
+	if (d->n > 0)
+		qsort(d->op, d->n, sizeof(*d->op), by_name);
+	for (uint32_t i = 0; i < d->n; i++)
+		d->by_kernel[i] = &d->op[i];
+	if (d->n > 0)
+		qsort(d->by_kernel, d->n, sizeof(struct operator*), by_kernel);
+	*ret = d;
+	return 0;
+}
+
+void xla_dump_free(struct xla_dump *d)
+{
+	if (d == NULL)
+		return;
+	free(d->by_kernel);
+	free(d->op);
+	free(d->modules);
+	if (d->arena != NULL)
+		arena_free(d->arena);
+	free(d);
 }

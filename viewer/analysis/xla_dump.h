@@ -14,9 +14,15 @@ struct xla_named {
 	uint32_t named, unsure;    /* nodes; unsure: the dump has several of that name */
 };
 
+struct xla_dump; /* opaque; once open it is only read, from any thread */
+
+/* -ENOENT, with words: there is no dump; -ENOMEM. */
+int xla_dump_open(const char *dir, struct xla_dump **ret, struct err *e);
+void xla_dump_free(struct xla_dump *d); /* NULL is fine */
+
 /* A scope or a kernel that has an operator's name is called "fusion.3: dot_general (train.py:17)", and has the
- * properties op_name and source. Below a scope that has a module's name, of that module. -ENOENT, with words:
- * there is no dump; -ENOMEM. */
-int xla_dump_name(struct profile *p, const char *dir, struct xla_named *ret, struct err *e);
+ * properties op_name and source. Below a scope that has a module's name, of that module. -ENOMEM. */
+int xla_dump_name(
+	const struct xla_dump *d, struct profile *p, struct xla_named *ret, struct err *e);
 
 #endif

@@ -90,6 +90,8 @@ static int load(sqlite3 *db, const char *ref, const char *said, const struct sou
 	r = ref == NULL ? pick_only(db, &id, e) : pick_session(db, ref, &id, e);
 	if (r == 0)
 		r = pick_one(db, id, say_row, words, e);
+	if (r == 0 && o->prepare != NULL)
+		r = o->prepare(o->prepare_arg, db, id, e);
 	if (r == 0) {
 		r = o->timeline != NULL ? o->timeline(o->arg, db, id, &o->select, &ret->left, e)
 					: profile_load(db, id, &o->select, &ret->p, e);

@@ -18,6 +18,9 @@ struct source_options {
 	int (*timeline)(void *arg, struct sqlite3 *db, int64_t id, const struct profile_select *s,
 		struct export_left *ret_left, struct err *e);
 	void *arg;
+	/* Not NULL: is given the session of a database before any of it is read. */
+	int (*prepare)(void *arg, struct sqlite3 *db, int64_t id, struct err *e);
+	void *prepare_arg;
 	bool keep; /* with `timeline`: the database stays open, and is the caller's */
 };
 

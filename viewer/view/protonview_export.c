@@ -146,6 +146,10 @@ int view_export(struct run *run)
 		return r;
 	/* A tree adds up what a timeline has in single events: it has no windows. */
 	f = &export_formats[format];
+	if (format == FORMAT_protond && run_given(run, OPT_XLA_DUMP))
+		return err_set(&run->e, -EINVAL,
+			"a portable file has what was recorded: give --xla-dump to the verb that "
+			"shows it");
 	if (f->tree != NULL && (run_given(run, OPT_WINDOW) || run_given(run, OPT_STEP) ||
 				       run_given(run, OPT_EVERY)))
 		return err_set(&run->e, -EINVAL,

@@ -74,7 +74,7 @@ enum {
 	X(NO_OPEN,      0,   "no-open",      NULL,      ON_web,      "start no browser, print the address alone") \
 	X(PERFETTO,     0,   "perfetto",     NULL,      ON_web,      "open Perfetto's public page, ui.perfetto.dev, on SOURCE's timeline: the page comes from the network, the timeline goes from 127.0.0.1 into the browser, once, and to no other machine") \
 	X(JSON,         0,   "json",         NULL,      ON_ALL | ON_report | ON_import | ON_recover | ON_help, "one JSON object on standard output, also for errors") \
-	X(XLA_DUMP,     0,   "xla-dump",     "DIR",     ON_tree | ON_flat, "operators of JAX by what the program called them, with file and line: DIR is what XLA_FLAGS=\"--xla_dump_to=DIR --xla_dump_hlo_as_text\" wrote") \
+	X(XLA_DUMP,     0,   "xla-dump",     "DIR",     ON_tree | ON_flat | ON_export | ON_report | ON_web, "operators of JAX by what the program called them, with file and line: DIR is what XLA_FLAGS=\"--xla_dump_to=DIR --xla_dump_hlo_as_text\" wrote") \
 	X(FULL_NAMES,   0,   "full-names",   NULL,      ON_VIEWS,    "kernels' names whole: with their parameters, and not cut to the line") \
 	X(COLOR,        0,   "color",        "WHEN",    ON_ALL, "auto, always or never; auto: on a terminal, unless NO_COLOR is set") \
 	X(NO_COLOR,     0,   "no-color",     NULL,      ON_ALL, "as --color never") \

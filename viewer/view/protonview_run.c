@@ -12,6 +12,7 @@
 #include "offer.h"
 #include "print_json.h"
 #include "protonview_verb.h"
+#include "xla_dump.h"
 
 #ifndef PROTOND_BUILD_VERSION
 #define PROTOND_BUILD_VERSION "unknown"
@@ -213,6 +214,7 @@ int protonview_run(int argc, char **argv)
 	status = exit_status(run, r);
 	text_fini(&run->out);
 	names_free(run->names);
+	xla_dump_free(run->xla);
 	free(run);
 	return status;
 }

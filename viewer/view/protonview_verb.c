@@ -8,7 +8,7 @@
 
 #include "filter.h"
 #include "spans.h"
-#include "xla_dump.h"
+#include "xla_shade.h"
 
 #define EVERY_LEAST_NS 1000u
 
@@ -199,20 +199,69 @@ static int read_part(struct run *run, struct profile_select *s)
 	return r == 0 ? read_steps(run, s) : r;
 }
 
-int run_source_by(struct run *run, const char *ref, struct source_options *o, struct source *ret)
+static void warn_xla(struct run *run, const struct xla_named *x)
 {
+	if (x->named == 0)
+		warning_add(&run->warnings,
+			"--xla-dump: none of its %u operators, of %u modules, is in this session",
+			x->operators, x->files);
+	if (x->unsure > 0)
+		warning_add(&run->warnings,
+			"--xla-dump: %u name%s: several of its operators are called so", x->unsure,
+			x->unsure == 1 ? " stays as it is" : "s stay as they are");
+}
+
+/* Of a file that is no database, whose tree is all there is. */
+static int name_by_xla(struct run *run, struct profile *p, struct xla_named *ret)
+{
+	const int r = xla_dump_name(run->xla, p, ret, &run->e);
+
+	if (r < 0)
+		profile_free(p);
+	return r;
+}
+
+static int open_by_xla(
+	struct run *run, const char *ref, struct source_options *o, struct source *ret)
+{
+	struct xla_shade shade = {.dump = run->xla};
 	int r;
+
+	o->prepare = xla_shade;
+	o->prepare_arg = &shade;
+	r = source_open(ref, o, ret, &run->e);
+	if (r == 0 && !shade.done)
+		r = name_by_xla(run, ret->p, &shade.named);
+	if (r == 0 && run_given(run, OPT_XLA_DUMP)) /* not of each question of the page */
+		warn_xla(run, &shade.named);
+	return r;
+}
+
+int run_xla(struct run *run)
+{
+	return run->xla != NULL || !run_given(run, OPT_XLA_DUMP)
+		       ? 0
+		       : xla_dump_open(run->o.value[OPT_XLA_DUMP], &run->xla, &run->e);
+}
+
+/* shade: names of an XLA dump stand before the database's. */
+static int source_by(
+	struct run *run, const char *ref, bool shade, struct source_options *o, struct source *ret)
+{
+	int r = run_xla(run);
 
 	o->db = run->o.value[OPT_DB];
 	o->session = run->session;
 	o->select.brief = !wants_all(run);
-	r = read_part(run, &o->select);
+	if (r == 0)
+		r = read_part(run, &o->select);
 	if (r == 0 && run_is_judged(run))
 		r = spans_check(&o->select, &run->e);
 	if (r == 0 && *ref == '\0')
 		r = err_set(&run->e, -EINVAL, "empty session name; is a shell variable unset?");
 	if (r == 0)
-		r = source_open(ref, o, ret, &run->e);
+		r = run->xla != NULL && shade ? open_by_xla(run, ref, o, ret)
+					      : source_open(ref, o, ret, &run->e);
 	if (r < 0)
 		return r;
 	run_note_parts(run, ret);
@@ -222,39 +271,28 @@ int run_source_by(struct run *run, const char *ref, struct source_options *o, st
 	return 0;
 }
 
+int run_source_by(struct run *run, const char *ref, struct source_options *o, struct source *ret)
+{
+	return source_by(run, ref, true, o, ret);
+}
+
 static const char *show_name(void *names, const char *name)
 {
 	return names_show(names, name);
 }
 
-static int name_by_xla(struct run *run, struct profile *p)
-{
-	struct xla_named x;
-	const int r = xla_dump_name(p, run->o.value[OPT_XLA_DUMP], &x, &run->e);
-
-	if (r < 0) {
-		profile_free(p);
-		return r;
-	}
-	if (x.named == 0)
-		warning_add(&run->warnings,
-			"--xla-dump: none of its %u operators, of %u modules, is in this session",
-			x.operators, x.files);
-	if (x.unsure > 0)
-		warning_add(&run->warnings,
-			"--xla-dump: %u name%s: several of its operators are called so", x.unsure,
-			x.unsure == 1 ? " stays as it is" : "s stay as they are");
-	return 0;
-}
-
 int run_source(struct run *run, const char *ref, bool lean, struct profile **ret)
 {
 	struct source_options o = {.select.lean = lean};
+	struct xla_named named;
 	struct source s;
-	int r = run_source_by(run, ref, &o, &s);
+	int r = source_by(run, ref, false, &o, &s);
 
-	if (r == 0 && run_given(run, OPT_XLA_DUMP))
-		r = name_by_xla(run, s.p);
+	if (r == 0 && run->xla != NULL) {
+		r = name_by_xla(run, s.p, &named);
+		if (r == 0)
+			warn_xla(run, &named);
+	}
 	if (r == 0)
 		*ret = s.p;
 	return r;

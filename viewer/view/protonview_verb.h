@@ -13,6 +13,7 @@ struct run {
 	struct term term;
 	struct print_options print;
 	struct names *names;
+	struct xla_dump *xla; /* of --xla-dump; NULL: it was not needed yet */
 	struct warnings warnings;
 	struct text out;
 	struct err e;
@@ -39,6 +40,8 @@ void run_note_parts(struct run *run, const struct source *s);
 /* Whether the command line asks for a part of a timeline. */
 bool run_part(const struct run *run);
 void run_note_left(struct run *run, const struct export_left *left); /* what a timeline lacks */
+/* Reads --xla-dump, once. Sources have its names then: of a tree also op_name and source. */
+int run_xla(struct run *run);
 /* A source by the command line's options, and by what the caller set in *o. */
 int run_source_by(struct run *run, const char *ref, struct source_options *o, struct source *ret);
 /* A source in a foreign format, as `export` writes it: the first of the command line. */

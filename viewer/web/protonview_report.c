@@ -47,8 +47,10 @@ static int write_page(struct run *run, const char *path)
 {
 	struct text page = {0};
 	struct web *w = NULL;
-	int r = web_new(run->o.value[OPT_DB], run->o.args, 1, &w, &run->e);
+	int r = run_xla(run);
 
+	if (r == 0)
+		r = web_new(run->o.value[OPT_DB], run->xla, run->o.args, 1, &w, &run->e);
 	if (r == 0)
 		r = web_report(w, &page, &run->e);
 	if (r == 0)

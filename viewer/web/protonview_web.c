@@ -120,7 +120,10 @@ static int give_perfetto(struct run *run)
 			"--perfetto takes one SOURCE, and listens at 127.0.0.1 port %u, where that "
 			"page may ask",
 			PERFETTO_PORT);
-	r = web_new(run->o.value[OPT_DB], run->o.args, run->o.n_args, &w, &run->e);
+	r = run_xla(run);
+	if (r == 0)
+		r = web_new(
+			run->o.value[OPT_DB], run->xla, run->o.args, run->o.n_args, &w, &run->e);
 	if (r == 0)
 		r = perfetto_file(run, w, &file);
 	if (r == 0)
@@ -155,7 +158,10 @@ int view_web(struct run *run)
 	if (r == 0 && o.port > 65535)
 		r = err_set(&run->e, -EINVAL, "--port %u: at most 65535", o.port);
 	if (r == 0)
-		r = web_new(run->o.value[OPT_DB], run->o.args, run->o.n_args, &w, &run->e);
+		r = run_xla(run);
+	if (r == 0)
+		r = web_new(
+			run->o.value[OPT_DB], run->xla, run->o.args, run->o.n_args, &w, &run->e);
 	if (r == 0)
 		r = web_server_new(w, &o, &s, &run->e);
 	if (r == 0) {

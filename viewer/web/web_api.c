@@ -12,6 +12,7 @@
 #include "human.h"
 #include "print_json.h"
 #include "web_ask.h"
+#include "xla_shade.h"
 #include "zoom.h"
 
 #define SHOWN_MAX 64u
@@ -36,6 +37,7 @@ struct line {
 
 struct web {
 	const char *db;
+	struct xla_dump *xla; /* the caller's; NULL: none */
 	struct line line[LINES_MAX];
 	uint64_t uses;
 	struct shown shown[SHOWN_MAX];
@@ -80,8 +82,10 @@ struct web_ask *web_ask_new(struct web *w, const char *id)
 	a->w = w;
 	a->id = id;
 	a->run = run_new();
-	if (a->run != NULL)
+	if (a->run != NULL) {
+		a->run->xla = w->xla;
 		return a;
+	}
 	free(a);
 	return NULL;
 }
@@ -506,7 +510,9 @@ static int take_id(void *arg, struct sqlite3 *db, int64_t id, const struct profi
 static int show(struct web *w, const char *ref, struct err *e)
 {
 	struct shown *s = &w->shown[w->n_shown];
-	struct source_options o = {.db = w->db};
+	struct xla_shade shade = {.dump = w->xla};
+	struct source_options o = {
+		.db = w->db, .prepare = w->xla != NULL ? xla_shade : NULL, .prepare_arg = &shade};
 	struct source from;
 	char key[ID_MAX + 2];
 	int64_t id = 0;
@@ -519,6 +525,8 @@ static int show(struct web *w, const char *ref, struct err *e)
 			e, -EINVAL, "standard input cannot be read more than once; give a file");
 	if (source_is_file(ref) && w->db == NULL) {
 		r = source_open(ref, &o, &from, e);
+		if (r == 0 && w->xla != NULL && !shade.done)
+			r = xla_dump_name(w->xla, from.p, &shade.named, e);
 		if (r < 0)
 			return r;
 		snprintf(s->id, sizeof(s->id), "f%u", ++w->n_shown);
@@ -540,7 +548,8 @@ static int show(struct web *w, const char *ref, struct err *e)
 	return 0;
 }
 
-int web_new(const char *db, char *const *refs, int n, struct web **ret, struct err *e)
+int web_new(const char *db, struct xla_dump *xla, char *const *refs, int n, struct web **ret,
+	struct err *e)
 {
 	struct web *w = calloc(1, sizeof(*w));
 	int i, r = 0;
@@ -548,6 +557,7 @@ int web_new(const char *db, char *const *refs, int n, struct web **ret, struct e
 	if (w == NULL)
 		return err_set(e, -ENOMEM, "out of memory");
 	w->db = db;
+	w->xla = xla;
 	for (i = 0; i < n && r == 0; i++)
 		r = show(w, refs[i], e);
 	if (r < 0)
@@ -565,6 +575,7 @@ int web_twin(const struct web *w, struct web **ret)
 	if (twin == NULL)
 		return -ENOMEM;
 	twin->db = w->db;
+	twin->xla = w->xla;
 	for (i = 0; i < w->n_shown; i++) {
 		twin->shown[i] = w->shown[i];
 		if (w->shown[i].path != NULL)

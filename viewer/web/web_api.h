@@ -11,7 +11,8 @@ struct web; /* opaque: what is shown: web_api.c */
 
 /* refs: sessions and files, as given to a tool; each is opened once, so that a wrong one is told at
  * once. db: NULL, or the database that --db names. -errno with words. */
-int web_new(const char *db, char *const *refs, int n, struct web **ret, struct err *e);
+int web_new(const char *db, struct xla_dump *xla, char *const *refs, int n, struct web **ret,
+	struct err *e);
 void web_free(struct web *w); /* NULL is fine */
 /* The same sources, opened anew, for another thread. -ENOMEM. */
 int web_twin(const struct web *w, struct web **ret);
