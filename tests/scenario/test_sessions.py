@@ -201,7 +201,7 @@ def much_that_is_old(world):
 
 def prunes(world):
     """A client that prunes again and again, what it may, until no daemon runs: it knows of no database to start one for."""
-    env = {**{k: v for k, v in world.env.items() if k != "PROTOND_DB"}, "HOME": "/nonexistent"}
+    env = {**{k: v for k, v in world.env.items() if k != "PROTOND_DB"}, "HOME": "/dev/null"}
     return subprocess.Popen(["sh", "-c", 'while "$0" prune --older-than 3650d; do :; done', str(BUILD / "bin/protonctl")],
                             env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                             stderr=subprocess.DEVNULL, start_new_session=True)
