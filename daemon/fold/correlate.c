@@ -34,6 +34,8 @@
 #define RECORDS_MAX    16u    /* of an ordinary launch: it has one, and perhaps RUNNING before */
 #define DETACH_LEAST   256u   /* records in flight that are counted when any part ends */
 
+#define FULL_NS 1000000000u /* who came so long ago leaves for others where there is no room */
+
 struct key {
 	const struct launch *launch;
 	uint32_t correlation;
@@ -340,7 +342,7 @@ static struct launch *leaver(const struct process *p, struct flight *c)
 
 	for (i = 2; l == NULL && i < LEAVING; i++) {
 		l = flight_first(c, leaving[i]);
-		if (l != NULL && p->fold->now_ns - l->seen_ns < WAIT_NS)
+		if (l != NULL && p->fold->now_ns - l->seen_ns < FULL_NS)
 			l = NULL;
 	}
 	return l;

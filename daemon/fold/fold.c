@@ -70,7 +70,8 @@ void fold_free(struct fold *f)
 		session_free(f->session[i]);
 	for (i = 0; i < f->n_processes; i++)
 		process_free(f->process[i]);
-	MUST(f->held[WEIGHT_REST] == 0 && f->held[WEIGHT_FLIGHT] == 0 && f->sealed_bytes == 0 && f->n_users == 0);
+	MUST(f->held[WEIGHT_REST] == 0 && f->held[WEIGHT_FLIGHT] == 0 && f->sealed_bytes == 0 &&
+		f->n_users == 0);
 	free(f->user);
 	free(f->session);
 	free(f->process);

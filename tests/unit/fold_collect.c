@@ -136,8 +136,8 @@ START_TEST(open_launches_have_a_ceiling)
 	b = collect();
 	ck_assert_uint_eq(loss_of(&b, 1, LOST_FLIGHT), 2);
 	batch_free(&b);
-	put_launch(&lane, P_AB, 6 * SECOND, 6, 0);
-	drain(&lane, 6 * SECOND); /* the first ones have waited for long */
+	put_launch(&lane, P_AB, 2 * SECOND, 6, 0);
+	drain(&lane, 2 * SECOND); /* the first ones have waited for long */
 	ck_assert_uint_eq(fold_open_launches(f, job.ring, open, 8), 3);
 	ck_assert_uint_eq(open[0].mono_ns, 21);
 	b = collect();
