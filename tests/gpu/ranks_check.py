@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT. ranks_check.py: several GPUs in one process, and several ranks over NCCL, on a machine that has them.
 """ranks_check.py DIR [TEST...] [KEEP]: DIR is a build or a bundle. Ends in "N passed, N failed". With PROTOND_KEEP=FOLDER
-the sessions of `parallel` and `slow_rank` are kept there as .protond. As many ranks as there are GPUs, eight at most.
+the sessions of `parallel` and `slow_rank` are kept there as .protond; of a failed test what its programs and daemons
+said, there or in DIR/gpu (judge.py). As many ranks as there are GPUs, eight at most.
 """
 import json
 import os
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import time
 
-from judge import check, judge
+from judge import check, judge, started
 from torch_room import CTL, DIR, MODEL, VIEW, kernels, room, run, sql, view
 
 
@@ -47,8 +48,7 @@ def keep(env, name, file):
 def one_process():
     """8 threads x 4 streams x each GPU, a million launches."""
     env = room()
-    r = subprocess.run([CTL, "run", "-n", "x", "-d", "both", "--", str(DIR / "gpu/work"), "gpus", "8", "4", "1000000"], env=env,
-                       capture_output=True, text=True, timeout=120)
+    r = started([CTL, "run", "-n", "x", "-d", "both", "--", str(DIR / "gpu/work"), "gpus", "8", "4", "1000000"], env, timeout=120)
     said = {k: float(v) for k, v in re.findall(r"^(\w+)=([\d.]+)$", r.stdout, re.M)}
     check("one process: it ran", r.returncode == 0 and said.get("gpus") == N, r.stderr[-400:])
     rows = sql(env, "select gpu, stream, count(*) from kernels where name like '%empty_kernel%' group by 1, 2")
@@ -69,8 +69,7 @@ def permuted():
     got = []
     for order in (",".join(map(str, range(N))), ",".join(map(str, reversed(range(N))))):
         env = room(CUDA_VISIBLE_DEVICES=order)
-        r = subprocess.run([CTL, "run", "-n", "x", "--", str(DIR / "gpu/work"), "gpus", "1", "1", "1000"], env=env, capture_output=True,
-                           text=True, timeout=100)
+        r = started([CTL, "run", "-n", "x", "--", str(DIR / "gpu/work"), "gpus", "1", "1", "1000"], env, timeout=100)
         got.append(sql(env, "select id, name from devices order by id"))
         check(f"CUDA_VISIBLE_DEVICES={order}: all recorded", "drops 0" in r.stderr and len(got[-1]) == N, r.stderr[-300:] + str(got[-1]))
 
@@ -79,8 +78,7 @@ def shared():
     """Two processes on one GPU: each has its own."""
     env = room()
     work = str(DIR / "gpu/work")
-    r = subprocess.run([CTL, "run", "-n", "x", "--", "sh", "-c", f"{work} many 1 30000 & {work} many 1 20000 & wait"], env=env,
-                       capture_output=True, text=True, timeout=100)
+    r = started([CTL, "run", "-n", "x", "--", "sh", "-c", f"{work} many 1 30000 & {work} many 1 20000 & wait"], env, timeout=100)
     subprocess.run([VIEW, "export", "x", "-o", env["PROTOND_RUNTIME_DIR"] + "/x.hatchet"], env=env, timeout=60)
     tree = json.loads(pathlib.Path(env["PROTOND_RUNTIME_DIR"] + "/x.hatchet").read_text())[0]
 

@@ -8,7 +8,7 @@ import sys
 import tempfile
 import textwrap
 
-from judge import check
+from judge import check, rooms, started
 
 DIR = pathlib.Path(sys.argv[1]).resolve()
 CTL, VIEW = str(DIR / "bin/protonctl"), str(DIR / "bin/protonview")
@@ -48,8 +48,9 @@ def step():
 
 def room(**more):
     place = tempfile.mkdtemp(prefix="pdtorch", dir="/dev/shm")
-    return dict(os.environ, PROTOND_RUNTIME_DIR=place, PROTOND_DB=place + "/db", NO_COLOR="1",
-                **{k: str(v) for k, v in more.items()})
+    rooms.append(dict(os.environ, PROTOND_RUNTIME_DIR=place, PROTOND_DB=place + "/db", NO_COLOR="1",
+                      **{k: str(v) for k, v in more.items()}))
+    return rooms[-1]
 
 
 def run(code, *options, words=(), **more):
@@ -57,8 +58,7 @@ def run(code, *options, words=(), **more):
     env = room(**more)
     place = pathlib.Path(env["PROTOND_RUNTIME_DIR"])
     (place / "program.py").write_text(textwrap.dedent(code))
-    r = subprocess.run([CTL, "run", "-n", "x", *options, "--", *(words or (sys.executable,)), place / "program.py"], env=env,
-                       capture_output=True, text=True, timeout=280)
+    r = started([CTL, "run", "-n", "x", *options, "--", *(words or (sys.executable,)), place / "program.py"], env, timeout=280)
     subprocess.run([VIEW, "export", "x", "-o", place / "x.hatchet"], env=env, capture_output=True, timeout=60)
     found = {}
 
