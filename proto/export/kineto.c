@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "chrome_events.h"
+#include "kineto_memory.h"
 #include "kineto_syncs.h"
 #include "op_terms.h"
 #include "project.h"
@@ -745,6 +747,7 @@ static void kineto_close(struct sorted *s)
 {
 	end_loose(s, all_over, NULL);
 	name_rows(s);
+	s->r = kineto_memory(s->w, &kineto(s)->c);
 	text_fmt(&s->w->out,
 		"\n],\"eventsGone\":%" PRIu64 ",\"metricsLeftOut\":%" PRIu64
 		",\"projectionsLeftOut\":%" PRIu64,

@@ -20,7 +20,7 @@ import json, random, sys, threading
 import protond, torch
 torch.init()
 early = [torch.lib.standin_alloc(3000 + i) for i in range(5)]  # before anything is recorded
-session = protond.start("x", backend="none", switches="alloc")
+session = protond.start("x", backend="none", switches="alloc", data="both")
 pick, live, lock = random.Random(7), {"forward": [], "backward": []}, threading.Lock()
 def work(name, rounds, sizes):
     with protond.scope(name):
@@ -94,6 +94,11 @@ def test_it_is_what_the_allocator_says(world, torch):
                                    " (select max(most) from memory_points where kind = 'torch_reserved'), count(*) > 0, min(now) > 0 from memory_tops",
                                    "--json").stdout)["data"]["rows"]
     assert sql == [now, peak, most, 1, 1]
+    world.view("export", "x", "-f", "kineto", "-o", "x.pt.trace.json")
+    rows = [e["args"] for e in json.loads((world.home / "x.pt.trace.json").read_text())["traceEvents"] if e["name"] == "[memory]"]
+    assert rows[-1]["Total Allocated"] == now and rows[-1]["Total Reserved"] == reserved and rows[-1]["Device Id"] == 0 and rows[-1]["Device Type"] == 1
+    assert max(one["Total Allocated"] for one in rows) == peak and max(one["Total Reserved"] for one in rows) == most
+    assert sum(one["Bytes"] for one in rows) == now
     assert who["(other)"]["live"] == before - 3072, "what was there before is nobody's"
 
 
