@@ -16,6 +16,7 @@
 struct sight {
 	_Atomic(protond_ops_switch *) turn; /* NULL: not loaded */
 	_Atomic bool asked;                 /* Python was told that they are wanted */
+	_Atomic uint32_t turns;             /* odd: wanted now */
 	PyObject *load;                     /* Python's: loads it */
 };
 
@@ -42,6 +43,8 @@ static void turn_to(struct sight *s, bool on)
 {
 	protond_ops_switch *const turn = atomic_load(&s->turn);
 
+	if ((atomic_load(&s->turns) & 1) != on)
+		atomic_fetch_add(&s->turns, 1);
 	if (turn != NULL)
 		turn(on);
 	else if (on && !atomic_exchange(&s->asked, true) && Py_AddPendingCall(call_load, s) < 0)
@@ -105,6 +108,46 @@ static PyObject *native_blocks_wanted(PyObject *m, PyObject *unused)
 	(void)m;
 	(void)unused;
 	return PyBool_FromLong(atomic_load(&blocks.asked));
+}
+
+/* blocks_turns(): how often they were switched; odd: they are wanted now. */
+static PyObject *native_blocks_turns(PyObject *m, PyObject *unused)
+{
+	(void)m;
+	(void)unused;
+	return PyLong_FromUnsignedLong(atomic_load(&blocks.turns));
+}
+
+/* blocks_anew(): what is allocated now is said again, to a session that begins as another one ends. */
+static PyObject *native_blocks_anew(PyObject *m, PyObject *unused)
+{
+	(void)m;
+	(void)unused;
+	if ((atomic_load(&blocks.turns) & 1) != 0) {
+		turn_to(&blocks, false);
+		turn_to(&blocks, true);
+	}
+	Py_RETURN_NONE;
+}
+
+/* block(op, device, address, bytes, reserved, active, split, requested), as in struct blocks_event. */
+static PyObject *native_block(PyObject *m, PyObject *args)
+{
+	unsigned long long address, bytes, reserved, active, split, requested;
+	struct engine_block b = {0};
+
+	(void)m;
+	if (!PyArg_ParseTuple(args, "IIKKKKKK:block", &b.op, &b.device, &address, &bytes, &reserved,
+		    &active, &split, &requested))
+		return NULL;
+	b.address = address;
+	b.bytes = bytes;
+	b.reserved = reserved;
+	b.active = active;
+	b.split = split;
+	b.requested = requested;
+	protond_block(&b);
+	Py_RETURN_NONE;
 }
 
 /* blocks_loaded(address of its switch, and of what tells how things stand) */
@@ -199,6 +242,9 @@ PyMethodDef native_ops_functions[] = {
 	{"blocks_loaded", native_blocks_loaded, METH_VARARGS, NULL},
 	{"blocks_told", native_blocks_told, METH_NOARGS, NULL},
 	{"blocks_wanted", native_blocks_wanted, METH_NOARGS, NULL},
+	{"blocks_turns", native_blocks_turns, METH_NOARGS, NULL},
+	{"blocks_anew", native_blocks_anew, METH_NOARGS, NULL},
+	{"block", native_block, METH_VARARGS, NULL},
 	{"blocks_calls", native_blocks_calls, METH_NOARGS, NULL},
 	{NULL, NULL, 0, NULL},
 };

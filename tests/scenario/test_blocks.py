@@ -64,8 +64,8 @@ def run(world, torch, code, **env):
     return subprocess.run([sys.executable, "-c", textwrap.dedent(code)], env=env, cwd=world.home, capture_output=True, text=True, timeout=120)
 
 
-def rows_of(world):
-    data = json.loads(world.view("memory", "x", "--json").stdout)["data"]
+def rows_of(world, name="x"):
+    data = json.loads(world.view("memory", name, "--json").stdout)["data"]
     names = [c["name"] for c in data["columns"]]
     return [dict(zip(names, row)) for row in data["rows"]]
 
@@ -100,6 +100,93 @@ def test_it_is_what_the_allocator_says(world, torch):
     assert max(one["Total Allocated"] for one in rows) == peak and max(one["Total Reserved"] for one in rows) == most
     assert sum(one["Bytes"] for one in rows) == now
     assert who["(other)"]["live"] == before - 3072, "what was there before is nobody's"
+
+
+def test_one_session_behind_another(world, torch):
+    """At once: nobody has stopped to want allocations. What there is by then is said again."""
+    r = run(world, torch, """
+        import protond, torch
+        torch.init()
+        for name in "x", "y":
+            session = protond.start(name, backend="none", switches="alloc")
+            torch.lib.standin_alloc(5120)
+            protond.finalize(session)
+        """)
+    assert r.returncode == 0, r.stderr
+    assert [one["live"] for one in rows_of(world, "y") if (one["kind"], one["scope"]) == ("torch_allocated", None)] == [10240]
+
+
+SNAPSHOTS = """
+import collections, json, types
+import protond, torch
+class Allocator:
+    "torch's history and blocks: one segment for each block, which keeps half of it."
+    def __init__(self):
+        self.trace, self.blocks, self.next, self.most = collections.deque(maxlen=4), {}, 4096, 0
+    def record(self, enabled, context, stacks, max_entries):
+        assert (enabled, context, stacks) == ("all", "all", "python")
+        self.trace = collections.deque(self.trace, maxlen=min(max_entries, HISTORY))
+    def say(self, action, addr, size, line):
+        frames = [{"filename": torch.__file__, "line": 1, "name": "empty"}, {"filename": "train.py", "line": line, "name": "step"},
+                  {"filename": "train.py", "line": 1, "name": "main"}]
+        self.trace.append({"action": action, "addr": addr, "size": size, "stream": 0, "frames": frames})
+    def alloc(self, size, line):
+        at, self.next = self.next, self.next + (1 << 22)
+        self.say("segment_alloc", at, 1 << 22, line)
+        self.blocks[at] = size
+        self.say("alloc", at, size, line)
+        return at
+    def free(self, at, line):
+        size = self.blocks.pop(at)
+        self.say("free_requested", at, size, line)
+        self.say("free_completed", at, size, line)
+        self.say("segment_free", at, 1 << 22, line)
+    def snapshot(self):
+        def segment(at, size):
+            big = (size + 511) // 512 * 512 + 512  # more than is known of one that was
+            return {"device": 0, "address": at, "total_size": 1 << 22, "active_size": big, "blocks": [
+                {"size": big, "requested_size": size, "state": "active_allocated"}, {"size": (1 << 22) - big, "state": "inactive"}]}
+        return {"segments": [segment(*one) for one in self.blocks.items()], "device_traces": [list(self.trace)]}
+HISTORY = 1000
+a = Allocator()
+torch.cuda.memory = types.SimpleNamespace(_record_memory_history=a.record, _snapshot=a.snapshot)
+torch.init()
+before = a.alloc(1000, 2)
+session = protond.start("x", backend="none", switches="alloc")
+kept = [a.alloc(100_000, 10) for _ in range(3)]
+for at in [a.alloc(1 << 20, 20) for _ in range(2)]:
+    a.free(at, 30)
+a.free(before, 30)
+protond.finalize(session)
+between = a.alloc(5000, 40)
+session = protond.start("y", backend="none", switches="alloc")
+a.alloc(200_000, 50)
+protond.finalize(session)
+session = protond.start("z", backend="none", switches="alloc")
+last = [a.alloc(300_000, 60) for _ in range(1000)]  # more than the history has
+for at in last[1:]:
+    a.free(at, 70)
+protond.finalize(session)
+"""
+
+
+def test_from_snapshots(world, torch):
+    """No compiler: torch's history says who holds what, which a line says; what is allocated is right where that was overwritten, too."""
+    r = run(world, torch, SNAPSHOTS, CXX="false", XDG_CACHE_HOME=str(world.home / "cache"))
+    assert r.returncode == 0, r.stderr
+    assert r.stderr.count("from its snapshots") == 1 and r.stderr.count("was overwritten") == 1 and "not recorded any more" not in r.stderr, r.stderr
+    block = (100_000 + 511) // 512 * 512 + 512
+    x = {(one["kind"], one["scope"]): one for one in rows_of(world)}
+    mine, site = x["torch_allocated", None], x["torch_allocated", "train.py:1@main/train.py:10@step"]
+    assert (mine["allocs"], mine["frees"], mine["live"], mine["unknown_frees"]) == (5, 3, 3 * block, 0)
+    assert site["live"] == 3 * block and mine["peak"] == 3 * (block - 512) + 2 * (1 << 20) + 1536
+    assert (x["torch_reserved", None]["live"], x["torch_reserved", None]["peak"]) == (3 << 22, 6 << 22)
+    y = {(one["kind"], one["scope"]): one for one in rows_of(world, "y")}
+    first = (5000 + 511) // 512 * 512 + 512
+    second = (200_000 + 511) // 512 * 512 + 512
+    assert y["torch_allocated", None]["live"] == 3 * block + first + second and y["torch_allocated", "(other)"]["live"] == 3 * block + first
+    z = {(one["kind"], one["scope"]): one for one in rows_of(world, "z")}
+    assert z["torch_allocated", None]["live"] == 3 * block + first + second + (300_000 + 511) // 512 * 512 + 512
 
 
 def test_a_torch_that_does_not_tell(world, torch):

@@ -270,6 +270,14 @@ def _blocks_wanted(now=False):
     _blocks.BLOCKS.wait() if now else _blocks.BLOCKS.meanwhile()
 
 
+def _blocks_told():
+    """How torch's allocator stands now is recorded."""
+    snapshots = sys.modules.get("protond._snapshots")
+    if snapshots is not None:
+        snapshots.told()
+    _native.blocks_told()
+
+
 def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, hook=None, cpu_off=False, switches=None,
           nvtx_domains=None):
     """Starts a session and makes it active; returns its id, an int >= 0.
@@ -318,6 +326,9 @@ def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, 
         _ops_wanted(now=True)
     if _native.blocks_wanted():
         _blocks_wanted(now=True)
+        if "alloc" in wanted and not any("alloc" in one.switches for one in _sessions.values()):
+            _native.blocks_anew()
+        _blocks_told()
     new = session not in _sessions
     if new:
         _sessions[session] = _Session(session, path, context, data, str(mode or ""), written, wanted)
@@ -397,7 +408,7 @@ def finalize(session=None, output_format=""):
     known = sorted(_sessions) if session is None else [session] if session in _sessions else []
     formats = {one: _sessions[one].formats(output_format) for one in known}
     failed, impatient, manager = None, False, _hooks()
-    _native.blocks_told()
+    _blocks_told()
     for one in known:
         session = _sessions.pop(one, None)
         if session is None:  # another thread was faster
@@ -714,4 +725,4 @@ if _native.version and sys.platform.startswith("linux"):
     _threads.install()
     _native.ops_install(_ops_wanted, _blocks_wanted)
     atexit.register(_native.ops_install, None, None)
-    atexit.register(_native.blocks_told)
+    atexit.register(_blocks_told)

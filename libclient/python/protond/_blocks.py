@@ -2,11 +2,12 @@
 """PyTorch's caching allocator, block by block: builds what it tells (blocks.cpp), and loads it.
 
 Only a torch with CUDA has that allocator, and only one of 2.1 or later tells. It is told to once CUDA is in use,
-for before that there is none.
+for before that there is none. Where it cannot be built, _snapshots.py reads what torch says of it.
 """
 import ctypes
+import sys
 
-from . import _api
+from . import _api, _snapshots
 from ._built import Lacking, Part, Wanted, built
 
 _native = _api._native
@@ -35,7 +36,13 @@ def _load(torch):
         return  # it has no such allocator
     if _version(torch) < (2, 1):
         raise Lacking(f"torch {torch.__version__} does not tell them, 2.1 is the first that does; protond.memory has its figures by step")
-    built(torch, _PART)  # now, for nobody waits for it later
+    try:
+        built(torch, _PART)  # now, for nobody waits for it later
+    except Lacking as e:
+        sys.stderr.write(f"protond: torch's allocations are not seen one by one: {e}; they are read from its snapshots, at steps and "
+                         "at the end\n")
+        torch.cuda._lazy_call(lambda: _snapshots.begin(torch))
+        return
     torch.cuda._lazy_call(lambda: BLOCKS.attempt(_attach, torch))  # an exception there would be the program's
 
 

@@ -43,7 +43,7 @@ def _none(*args):
 
 
 enter = leave = push = pop = unwind = state_enter = state_exit = op_enter = op_exit = metrics = markers = _none
-ops_install = ops_wanted = blocks_wanted = blocks_told = library = context_set = span_end = loop = install_async = install_check = stacks = _none
+ops_install = ops_wanted = blocks_wanted = blocks_turns = blocks_anew = blocks_told = library = context_set = span_end = loop = install_async = install_check = stacks = _none
 
 
 def error():

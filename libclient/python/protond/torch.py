@@ -137,6 +137,9 @@ def _step_end():
             if memory is not None:
                 _native.unwind(_steps.depth + 1)  # the figures are the step's, not of what was left open
                 memory.record("step")
+            snapshots = sys.modules.get("protond._snapshots")
+            if snapshots is not None:
+                snapshots.step()
             _pop(_steps.name)
 
 
