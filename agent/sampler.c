@@ -85,6 +85,8 @@ static struct {
 	_Atomic uint32_t on;
 	_Atomic uint32_t told; /* what was seen before `ending` is in the ring */
 	_Atomic uint32_t ending;
+	_Atomic uint32_t begun;        /* it may have seen something */
+	struct sampler *_Atomic rests; /* between two looks; who takes it has all that was seen */
 	_Atomic uint64_t ns;
 	bool runs; /* under lock */
 } sampling;
@@ -491,12 +493,17 @@ static void tell_late(struct sampler *s, uint64_t now)
 	atomic_store_explicit(&sampling.ns, own_ns(), memory_order_relaxed);
 }
 
-static void put_all(struct sampler *s)
+static void put_runs(struct sampler *s)
 {
 	uint32_t i;
 
 	for (i = 0; i < s->n; i++)
 		run_put(s, &s->watched[i]);
+}
+
+static void put_all(struct sampler *s)
+{
+	put_runs(s);
 	/* release: all of it is in the ring; pairs with the acquire in sampler_exit() */
 	atomic_store_explicit(&sampling.told, 1, memory_order_release);
 	agent_wake(&sampling.told);
@@ -511,11 +518,13 @@ static uint64_t pause_ns(struct sampler *s)
 	return LOOK_NS / 2 + s->random % LOOK_NS;
 }
 
-static void sample(struct sampler *s)
+/* False: the process ends, and s is not ours any more. */
+static bool sample(struct sampler *s)
 {
 	uint32_t seen = atomic_load(&sampling.bell);
 	uint64_t now;
 
+	atomic_store(&sampling.begun, 1);
 	while (atomic_load(&sampling.on) != 0 && atomic_load(&sampling.ending) == 0) {
 		now = agent_monotonic_ns();
 		if (now - s->listed_ns >= LIST_NS + s->list_cost * LIST_SHARE)
@@ -523,10 +532,14 @@ static void sample(struct sampler *s)
 		look_round(s);
 		if (now - s->told_ns >= TASKS_NS)
 			tell_late(s, now);
+		atomic_store(&sampling.rests, s);
 		agent_wait_ns(&sampling.bell, seen, (int64_t)pause_ns(s));
+		if (atomic_exchange(&sampling.rests, NULL) == NULL)
+			return false;
 		seen = atomic_load(&sampling.bell);
 	}
 	put_all(s);
+	return true;
 }
 
 static struct sampler *sampler_new(void)
@@ -580,7 +593,8 @@ static void *sampler_main(void *unused)
 		if (s == NULL)
 			continue;
 		take_lane(s);
-		sample(s);
+		if (!sample(s))
+			return NULL;
 		sampler_free(s);
 	} while (!done(s == NULL));
 	return NULL;
@@ -617,12 +631,20 @@ void sampler_want(bool on)
 	agent_wake(&sampling.bell);
 }
 
+/* A machine that is busy runs a thread some time after it was woken: what rests is not waited for. */
 void sampler_exit(uint32_t timeout_ms)
 {
+	struct sampler *s;
+
 	if (atomic_load(&sampling.on) == 0)
 		return;
 	atomic_store(&sampling.told, 0);
 	atomic_store(&sampling.ending, 1);
+	s = atomic_exchange(&sampling.rests, NULL);
+	if (s != NULL)
+		put_runs(s);
+	if (s != NULL || atomic_load(&sampling.begun) == 0)
+		return;
 	atomic_fetch_add(&sampling.bell, 1);
 	agent_wake(&sampling.bell);
 	/* acquire: pairs with the release in put_all() */
