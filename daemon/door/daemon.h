@@ -24,6 +24,7 @@ struct control;
 struct daemon_config;
 struct export;
 struct fold;
+struct inquiry;
 struct intake;
 struct journal;
 struct lent;
@@ -63,6 +64,7 @@ struct daemon {
 	char refused_text[256], unable_text[256]; /* why the last one was */
 	uint32_t refused_uid, unable_uid;         /* whose that was: he may read the words */
 	struct export *exports;                   /* timelines being written */
+	struct inquiry *inquiries;                /* to the database: inquire.h */
 	bool ends;                                /* nothing further is begun for anybody */
 	struct lent *lent;                        /* results that somebody has open: memfd.h */
 };

@@ -6,6 +6,7 @@
 
 #include "arena.h"
 #include "daemon.h"
+#include "inquire.h"
 #include "must.h"
 #include "store.h"
 #include "store_ask.h"
@@ -145,7 +146,7 @@ void query_ended(struct daemon *d, const struct asker *a, int64_t session, uint3
 			.job = calloc(STORE_ASK_ROWS, sizeof(*x->job)),
 			.note = calloc(STORE_ASK_ROWS, sizeof(*x->note))};
 		if (x->texts != NULL && x->job != NULL && x->note != NULL) {
-			store_ask(d->store, STORE_QUESTION, ended_work, x, ended_on_done);
+			inquire(d, a->uid, ended_work, x, ended_on_done);
 			return;
 		}
 		ended_free(x);

@@ -12,6 +12,7 @@
 #include "daemon.h"
 #include "fold.h"
 #include "host_clock.h"
+#include "inquire.h"
 #include "label.h"
 #include "must.h"
 #include "selector.h"
@@ -337,7 +338,7 @@ static const struct session_ref *search_pick(const struct search *s, bool *ret_a
 
 static void search_ask(struct search *s, store_done_fn *stored)
 {
-	store_ask(s->d->store, STORE_QUESTION, search_work, s, stored);
+	inquire(s->d, s->who.uid, search_work, s, stored);
 }
 
 static void search_drained(void *arg, bool ends)

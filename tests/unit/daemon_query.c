@@ -7,6 +7,7 @@
 #include "ended.h"
 #include "find.h"
 #include "handout.h"
+#include "inquire.h"
 #include "jobs.h"
 #include "start.h"
 #include "status.h"
@@ -99,6 +100,39 @@ START_TEST(sessions_are_found_by_whoever_may_see_them)
 	ck_assert_int_eq(find(&stranger, "@last"), 2);
 	ck_assert_int_eq(find(&me, "@next"), -EINVAL);
 	ck_assert_str_eq(answer.session[0].name, "");
+}
+END_TEST
+
+static char letters[] = "abcde", order[sizeof(letters)];
+static uint32_t n_order;
+
+static int letter_of(struct sqlite3 *db, void *arg, struct err *e)
+{
+	(void)db;
+	(void)e;
+	return *(const char *)arg;
+}
+
+static void inquired(void *arg, int r, const struct err *e)
+{
+	(void)e;
+	ck_assert_int_eq(r, *(const char *)arg);
+	order[n_order++] = *(const char *)arg;
+	if (n_order == 1) /* behind those that wait */
+		inquire(&fake.d, 1, letter_of, &letters['e' - 'a'], inquired);
+}
+
+START_TEST(users_have_the_database_in_turn)
+{
+	n_order = 0;
+	inquire(&fake.d, 1, letter_of, &letters['a' - 'a'], inquired);
+	inquire(&fake.d, 1, letter_of, &letters['c' - 'a'], inquired);
+	inquire(&fake.d, 1, letter_of, &letters['d' - 'a'], inquired);
+	inquire(&fake.d, 2, letter_of, &letters['b' - 'a'], inquired);
+	while (n_order < 5)
+		(void)uv_run(&fake.d.loop, UV_RUN_ONCE);
+	ck_assert_mem_eq(order, "abcde", 5);
+	ck_assert_ptr_null(fake.d.inquiries);
 }
 END_TEST
 
@@ -503,6 +537,7 @@ END_TEST
 
 static void add_tests(TCase *t)
 {
+	tcase_add_test(t, users_have_the_database_in_turn);
 	tcase_add_test(t, sessions_are_found_by_whoever_may_see_them);
 	tcase_add_test(t, nothing_is_found_when_the_daemon_ends);
 	tcase_add_test(t, list_lays_the_live_over_the_stored);
