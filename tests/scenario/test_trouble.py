@@ -512,6 +512,9 @@ def test_a_stopped_daemon(world):
     late = ask(world, "protonctl", "status")
     world.daemon.send_signal(signal.SIGCONT)
     assert late.wait(WAIT) == 0
+    late = ask(world, "protonctl", "run", "-q", "--", "kill", "-STOP", str(world.daemon.pid))  # in the midst of a run
+    world.daemon.send_signal(signal.SIGCONT)
+    assert late.wait(WAIT) == 0
 
 
 @pytest.mark.long

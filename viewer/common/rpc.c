@@ -205,27 +205,33 @@ static long peer(int fd, char *ret_state)
 	return *ret_state != 0 ? (long)peer.pid : 0;
 }
 
-/* The one thing that is said while a call is under way. */
-static void say_waiting(int fd)
+/* The one thing that is said while a call is under way. An answer that takes its time is no news. */
+static void say_waiting(int fd, bool is_hello, int timeout_ms)
 {
 	char state;
 	const long pid = peer(fd, &state);
 
+	if (!is_hello && !is_stopped(state))
+		return;
 	fprintf(stderr, "%s: ", program_invocation_short_name);
 	if (pid != 0)
 		fprintf(stderr, "protond (pid %ld)%s", pid,
 			is_stopped(state) ? " is stopped and" : "");
 	else
 		fputs("what holds " PATHS_CONTROL_SOCK, stderr);
-	fprintf(stderr, " does not answer; waiting up to %d s\n", HELLO_MS / 1000);
+	fprintf(stderr, " does not answer; waiting up to %d s\n", timeout_ms / 1000);
 }
 
-/* No answer even to hello. */
-static int no_hello(const struct rpc *r, struct err *e)
+static int no_answer(const struct rpc *r, struct err *e)
 {
 	char state;
 	const long pid = peer(r->fd, &state);
 
+	if (r->daemon.pid != 0 && !is_stopped(state))
+		return err_set(e, -ETIMEDOUT,
+			"protond (pid %ld) did not answer '%s' in time; see its log, or `protonctl "
+			"status`",
+			(long)r->daemon.pid, r->method);
 	if (pid == 0)
 		return err_set(e, -ETIMEDOUT,
 			"what holds " PATHS_CONTROL_SOCK " did not answer in time; is it stopped? "
@@ -242,13 +248,8 @@ static int no_hello(const struct rpc *r, struct err *e)
 
 static int call_failed(const struct rpc *r, int code, struct err *e)
 {
-	if (code == -ETIMEDOUT && r->daemon.pid == 0)
-		return no_hello(r, e);
 	if (code == -ETIMEDOUT)
-		return err_set(e, code,
-			"protond (pid %ld) did not answer '%s' in time; see its log, or `protonctl "
-			"status`",
-			(long)r->daemon.pid, r->method);
+		return no_answer(r, e);
 	return err_set(e, -ENOTCONN, "protond went away during '%s': %s; " START_WORDS, r->method,
 		strerror(-code));
 }
@@ -286,8 +287,8 @@ int rpc_call(struct rpc *r, int timeout_ms, struct rpc_reply *ret, struct err *e
 	sent = send_all(r->fd, r->out.bytes, r->out.n, until_ms);
 	if (sent == -ETIMEDOUT)
 		return call_failed(r, sent, e);
-	if (is_hello && wait_for(r->fd, POLLIN, now_ms() + NOTICE_MS) == -ETIMEDOUT)
-		say_waiting(r->fd);
+	if (timeout_ms > NOTICE_MS && wait_for(r->fd, POLLIN, now_ms() + NOTICE_MS) == -ETIMEDOUT)
+		say_waiting(r->fd, is_hello, timeout_ms);
 	/* A daemon that refuses says why before it closes: read also when sending failed. */
 	code = recv_reply(r, until_ms, &reply, e);
 	if (code == 0 && reply.msg.type == WIRE_RESPONSE && reply.msg.error != NULL)
