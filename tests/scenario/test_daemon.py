@@ -5,6 +5,8 @@ import re
 import signal
 import subprocess
 
+import pytest
+
 from conftest import BUILD, WAIT, needs_another_user, needs_root, until
 
 
@@ -53,6 +55,17 @@ def test_one_that_does_not_answer(world):
             assert r.returncode == 3 and f"kill -CONT {world.daemon.pid}" in r.stderr, r.stdout + r.stderr
     finally:
         world.daemon.send_signal(signal.SIGCONT)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("/dev/zero")], ids=["fifo", "folder", "link"])
+def test_what_stands_in_the_place_of_its_log(world, make):
+    """Nothing is waited for, written to or read there."""
+    make(world.dir / "protond.log")
+    assert world.ctl("run", "-q", "--", "true").stdout == ""
+    assert daemons(world)[0]["private"]
+    world.ctl("daemon", "stop")
+    r = world.ctl("daemon", "start", check=False, env={"PROTOND_DB": "/proc/none/x.db"})
+    assert r.returncode == 3 and "the daemon does not start" in r.stderr
 
 
 @needs_root

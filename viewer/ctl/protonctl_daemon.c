@@ -44,10 +44,14 @@ static int open_log(const char *dir, off_t *ret_end)
 
 	if (snprintf(path, sizeof(path), "%s/" DAEMON_LOG_FILE, dir) >= (int)sizeof(path))
 		return -1;
-	fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return fd;
-	if (fstat(fd, &st) == 0 && st.st_size > LOG_BYTES)
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+		(void)close(fd);
+		return -1;
+	}
+	if (st.st_size > LOG_BYTES)
 		(void)ftruncate(fd, 0);
 	*ret_end = lseek(fd, 0, SEEK_END);
 	return fd;
@@ -88,12 +92,15 @@ struct starting {
 static void last_words(const struct starting *s, char *ret, size_t n)
 {
 	char path[4352], line[1400];
-	FILE *f;
+	FILE *f = NULL;
+	int fd;
 
 	ret[0] = '\0';
 	if (snprintf(path, sizeof(path), "%s/" DAEMON_LOG_FILE, s->dir) >= (int)sizeof(path))
 		return;
-	f = fopen(path, "re");
+	fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd >= 0)
+		f = fdopen(fd, "r");
 	if (f == NULL)
 		return;
 	(void)fseeko(f, s->log_begin, SEEK_SET);

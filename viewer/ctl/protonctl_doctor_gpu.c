@@ -55,7 +55,7 @@ static void look_driver(struct doctor *d)
 	if (!doctor_probe("libcuda.so.1", driver_version, words, sizeof(words))) {
 		found(d, NOTE, "driver",
 			"install the NVIDIA driver, or give the container its libraries",
-			"libcuda.so.1: %.250s", words);
+			"%s%.250s", strncmp(words, "lib", 3) == 0 ? "" : "libcuda.so.1: ", words);
 		return;
 	}
 	version = strtoul(words, NULL, 10);
