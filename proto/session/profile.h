@@ -20,6 +20,7 @@ struct sqlite3;
 
 #define PROFILE_NODES_MAX   (4u << 20)
 #define PROFILE_METRICS_MAX 1024u
+#define USER_METRICS_MAX    960u  /* of a session, beside our own */
 #define PROFILE_DEPTH_MAX   1000u /* two levels of JSON each, of the 2 048 that jansson reads */
 #define PROFILE_NONE        UINT32_MAX
 

@@ -595,6 +595,12 @@ int load_head_end(struct load *l)
 			(unsigned long long)l->skipped_values);
 		r = note(l, text);
 	}
+	if (r == 0 && l->surplus_values > 0) {
+		snprintf(text, sizeof(text), "%llu value%s of metrics beyond %u names %s left out",
+			(unsigned long long)l->surplus_values, l->surplus_values == 1 ? "" : "s",
+			USER_METRICS_MAX, l->surplus_values == 1 ? "is" : "are");
+		r = note(l, text);
+	}
 	if (r < 0 || !l->gpu_wanted || profile_find_metric(l->p, "count") != PROFILE_NONE ||
 		profile_find_metric(l->p, "copies") != PROFILE_NONE)
 		return r;

@@ -478,11 +478,14 @@ static int metric_row(struct tree_load *t, sqlite3_value **v)
 	name = value_text(t->l, v[1]);
 	if (name == NULL)
 		return load_no_memory(t);
-	u->metric = profile_add_metric(
-		t->l->p, name, kind > KIND_PROPERTY ? KIND_EXCLUSIVE : (uint8_t)kind);
-	if (u->metric == PROFILE_NONE)
-		return err_set(t->l->e, -EBADMSG, "the session has more than %u metrics",
-			PROFILE_METRICS_MAX);
+	u->metric = profile_find_metric(t->l->p, name);
+	if (u->metric == PROFILE_NONE && t->l->p->n_metrics < USER_METRICS_MAX)
+		u->metric = profile_add_metric(
+			t->l->p, name, kind > KIND_PROPERTY ? KIND_EXCLUSIVE : (uint8_t)kind);
+	if (u->metric == PROFILE_NONE) {
+		t->l->surplus_values++;
+		return 0;
+	}
 	r = slot_of(t, sqlite3_value_int64(v[0]), &u->slot);
 	if (r == 0)
 		t->n_user++;

@@ -37,7 +37,7 @@ struct load {
 	uint32_t n_costs;
 	uint64_t last_busy_ns; /* monotonic: the newest sign of life */
 	bool gpu_wanted, has_phase;
-	uint64_t open_scopes, skipped_values;
+	uint64_t open_scopes, skipped_values, surplus_values;
 	uint64_t only_open; /* scopes that were never left, of a session that goes on */
 };
 

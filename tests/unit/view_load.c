@@ -344,6 +344,24 @@ START_TEST(odd_values_are_bounded)
 }
 END_TEST
 
+START_TEST(surplus_metrics_are_left_out)
+{
+	sqlite3 *db = help_db(":memory:");
+	struct profile *p;
+
+	help_train(db);
+	help_exec(db,
+		"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)"
+		"INSERT INTO metric SELECT 7, 1, 0, 13, 'm' || i, 0, i, 1 FROM n");
+	p = load(db, 7, (struct profile_select){0});
+	ck_assert_uint_lt(p->n_metrics, PROFILE_METRICS_MAX);
+	ck_assert_uint_gt(help_value(p, "sgemm", "time (ns)")->u, 0);
+	ck_assert_ptr_nonnull(strstr(p->head.notes[p->head.n_notes - 1], "beyond 960 names"));
+	profile_free(p);
+	sqlite3_close(db);
+}
+END_TEST
+
 /* ROOT may be a row of its own; ids may lie far apart; children may have lower ids than parents. */
 START_TEST(any_row_ids)
 {
@@ -410,5 +428,6 @@ END_TEST
 	X(why_there_is_no_gpu_data)                    \
 	X(own_cpu_time_replaces_ours)                  \
 	X(bad_trees_are_refused)                       \
-	X(odd_values_are_bounded) X(any_row_ids) X(another_versions_columns)
+	X(odd_values_are_bounded)                      \
+	X(surplus_metrics_are_left_out) X(any_row_ids) X(another_versions_columns)
 HELP_SUITE("view_load", TESTS)
