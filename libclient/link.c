@@ -583,15 +583,21 @@ static bool on_ctl(struct message *m)
 static bool on_exported(struct message *m)
 {
 	const struct rv_exported *x = &m->u.exported;
+	const bool cut = x->code >= 0 && m->fd < 0; /* the kernel had no number to give it */
 
 	pd_lock(&pd.lock);
 	if (pd.export.state == EXPORT_SENT && pd.export.request == x->request) {
 		pd.export.state = EXPORT_DONE;
-		pd.export.code = x->code < 0 ? x->code : m->fd >= 0 ? 0 : -EPROTO;
+		pd.export.code = cut ? -EMFILE : x->code < 0 ? x->code : 0;
 		pd.export.fd = m->fd;
 		m->fd = -1;
-		snprintf(pd.export.text, sizeof(pd.export.text), "%.*s",
-			(int)strnlen(x->text, sizeof(x->text)), x->text);
+		if (cut)
+			snprintf(pd.export.text, sizeof(pd.export.text),
+				"no descriptor is left for the file (ulimit -n); `protonview "
+				"export` writes it");
+		else
+			snprintf(pd.export.text, sizeof(pd.export.text), "%.*s",
+				(int)strnlen(x->text, sizeof(x->text)), x->text);
 	}
 	pd_unlock(&pd.lock);
 	pd_changed();

@@ -163,8 +163,8 @@ static inline void kill_me(void)
 
 def program(world, body):
     """A program of C, linked with the library."""
-    (world.home / "x.c").write_text(f"#define _GNU_SOURCE\n{KILL_ME}#include <protond.h>\n#include <sys/resource.h>\n#include <unistd.h>\n"
-                                    f"#include <sys/syscall.h>\nint main(void) {{ {body} }}")
+    (world.home / "x.c").write_text(f"#define _GNU_SOURCE\n{KILL_ME}#include <protond.h>\n#include <sys/resource.h>\n#include <errno.h>\n"
+                                    f"#include <fcntl.h>\n#include <string.h>\n#include <sys/syscall.h>\nint main(void) {{ {body} }}")
     subprocess.run(["cc", f"-I{ROOT}/libclient", world.home / "x.c", "-o", world.home / "x", f"-L{BUILD}/lib", "-lprotond",
                     f"-Wl,-rpath,{BUILD}/lib"], check=True)
     return world.home / "x"
@@ -185,3 +185,10 @@ def test_scopes_of_a_thread_without_memory_are_counted(world):
     limit = "struct rlimit r = {8 << 20, 8 << 20}; setrlimit(RLIMIT_AS, &r);"
     x = program(world, limit + 'for (int i = 0; i < 1000; i++) { PROTOND_SCOPE("x"); } return 0;')
     assert "dropped 1000: the thread got no lane" in world.ctl("run", "--", x).stderr
+
+
+def test_a_file_for_which_no_descriptor_is_left(world):
+    x = program(world, 'while (open("/dev/null", O_RDONLY) >= 0) { } protond_start("s", 0); '
+                       'return protond_finalize(PROTOND_ALL, "hatchet") != -EMFILE || strstr(protond_error(), "ulimit -n") == NULL;')
+    world.ctl("run", "-q", "--", x)
+    assert world.state("s") == "finalized"
