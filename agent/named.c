@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT. named.c: threads that the program gave a name, also before they have
  * a lane, and by others. So many are kept at a time; further ones have the system's name.
  *
- * GPUs and streams likewise: the agent's thread tells each recording of them. A stream's handle is
- * looked up when it is named, for later it may be gone. */
+ * GPUs, streams, contexts and events likewise: the agent's thread tells each recording of them. A handle
+ * is looked up when it is named, for later it may be gone. */
 #include "named.h"
 
 #include <errno.h>
@@ -25,8 +25,9 @@ static struct {
 } named[NAMED];
 
 static struct object {
-	uint32_t ordinal, stream, name; /* name: process-local */
-	uint32_t told;                  /* the recording that knows it; 0: none */
+	uint64_t object;        /* gpu_terms.h, or NAMED_GPU */
+	uint32_t ordinal, name; /* name: process-local */
+	uint32_t told;          /* the recording that knows it; 0: none */
 } objects[OBJECTS];
 static _Atomic uint32_t n_objects; /* both are written under the lock of the tables */
 
@@ -88,39 +89,40 @@ void agent_thread_named(struct pd_thread *t, uint32_t tid, uint32_t name)
 }
 
 /* False: there is no room. */
-static bool keep_object(uint32_t ordinal, uint32_t stream, uint32_t name)
+static bool keep_object(uint32_t ordinal, uint64_t object, uint32_t name)
 {
 	uint32_t n, i;
 	sigset_t mask;
 
 	agent_lock_tables(&mask);
 	n = atomic_load_explicit(&n_objects, memory_order_relaxed);
-	for (i = 0; i < n && (objects[i].ordinal != ordinal || objects[i].stream != stream); i++)
+	for (i = 0; i < n && (objects[i].ordinal != ordinal || objects[i].object != object); i++)
 		;
 	if (i < OBJECTS)
-		objects[i] = (struct object){ordinal, stream, name, 0};
+		objects[i] = (struct object){object, ordinal, name, 0};
 	if (i == n && i < OBJECTS)
 		atomic_store_explicit(&n_objects, n + 1, memory_order_relaxed);
 	agent_unlock_tables(&mask);
 	return i < OBJECTS;
 }
 
-void agent_gpu_named(struct pd_thread *t, uint32_t ordinal, uint32_t stream, uint32_t name)
+void agent_gpu_named(struct pd_thread *t, uint32_t ordinal, uint64_t object, uint32_t name)
 {
 	const int e = errno;
 
-	if (name != 0 && !keep_object(ordinal, stream, name) && t != NULL)
+	if (name != 0 && !keep_object(ordinal, object, name) && t != NULL)
 		agent_lost(t, LOST_NVTX, 1);
 	errno = e;
 }
 
-void agent_stream_named(struct pd_thread *t, void *handle, uint32_t name)
+void agent_object_named(struct pd_thread *t, enum gpu_object what, void *handle, uint32_t name)
 {
 	const struct backend *b = registry_gpu();
-	uint32_t ordinal, stream;
+	uint32_t ordinal;
+	uint64_t object;
 
-	if (b != NULL && b->stream != NULL && b->stream(handle, &ordinal, &stream))
-		agent_gpu_named(t, ordinal, stream, name);
+	if (b != NULL && b->object != NULL && b->object(what, handle, &ordinal, &object))
+		agent_gpu_named(t, ordinal, object, name);
 	else if (t != NULL)
 		agent_lost(t, LOST_NVTX, 1);
 }
@@ -136,7 +138,12 @@ void named_tell(void)
 		agent_lock_tables(&mask);
 		tell = objects[i].told != HOT->generation;
 		objects[i].told = HOT->generation;
-		r = (struct rec_named){.ordinal = objects[i].ordinal, .stream = objects[i].stream};
+		r = (struct rec_named){
+			.ordinal = objects[i].ordinal, .stream = (uint32_t)objects[i].object};
+		if (GPU_OBJECT(objects[i].object) != GPU_OBJECT_STREAM) {
+			r.stream = NAMED_OBJECT;
+			r.object = objects[i].object;
+		}
 		r.hdr = objects[i].name;
 		agent_unlock_tables(&mask);
 		if (!tell)

@@ -60,9 +60,10 @@ uint32_t agent_cut(void);
 void agent_lost(struct pd_thread *t, uint32_t cause, uint64_t n);
 /* [any] A thread's name from now on, the caller's or another's: a process-local name. */
 void agent_thread_named(struct pd_thread *t, uint32_t tid, uint32_t name);
-/* [any] Likewise a GPU's name (stream: NAMED_GPU), or that of one of its streams. */
-void agent_gpu_named(struct pd_thread *t, uint32_t ordinal, uint32_t stream, uint32_t name);
-void agent_stream_named(struct pd_thread *t, void *handle, uint32_t name); /* of the present GPU */
+/* [any] Likewise a GPU's name (object: NAMED_GPU), or that of one of its streams, contexts or events. */
+void agent_gpu_named(struct pd_thread *t, uint32_t ordinal, uint64_t object, uint32_t name);
+void agent_object_named(struct pd_thread *t, enum gpu_object what, void *handle,
+	uint32_t name); /* of the present GPU */
 void agent_span(struct pd_thread *t, uint64_t context, uint64_t begin);
 uint64_t agent_span_begin(void);
 
@@ -183,9 +184,9 @@ struct backend {
 	void (*forked)(void); /* in the child: forget everything, touch nothing */
 	/* Subscriptions so far, as in LAUNCH.epoch. NULL: the engine counts successful starts. */
 	uint32_t (*epoch)(void);
-	/* [any] Of a stream of the calling thread's GPU, which is there: as records number both. NULL:
-	 * it does not know. */
-	bool (*stream)(void *handle, uint32_t *ret_ordinal, uint32_t *ret_stream);
+	/* [any] Of an object of the calling thread's GPU, which is there: as records number both
+	 * (gpu_terms.h). NULL: it does not know. */
+	bool (*object)(enum gpu_object what, void *handle, uint32_t *ret_ordinal, uint64_t *ret);
 	/* [agent] Only what the vendor's library has handed over by itself, after agent_ring().
 	 * Returns records written. NULL: such records wait for the next flush. */
 	uint64_t (*drain)(void);

@@ -37,15 +37,15 @@ static struct gpu_names *names_of(struct process *p, uint32_t ordinal)
 	return p->gpu_names[i];
 }
 
-void gpu_names_put(struct process *p, uint32_t ordinal, uint32_t stream, const char *name)
+void gpu_names_put(struct process *p, uint32_t ordinal, uint64_t object, const char *name)
 {
 	struct gpu_names *g = names_of(p, ordinal);
 	char plain[GPU_LABEL_BYTES];
 
 	words_plain(plain, sizeof(plain), name, strlen(name));
-	if (g != NULL && stream == NAMED_GPU)
+	if (g != NULL && object == NAMED_GPU)
 		memcpy(g->label, plain, sizeof(g->label));
-	else if (g == NULL || !gpu_stream_label_put(g->streams, stream, plain))
+	else if (g == NULL || !gpu_object_label_put(g->streams, object, plain))
 		loss_now(p, LOST_NVTX, 1);
 	p->devices_dirty = p->dirty = true;
 }

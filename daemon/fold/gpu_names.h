@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT. gpu_names.h: what a program calls its GPUs and their streams. The fold's
+/* SPDX-License-Identifier: MIT. gpu_names.h: what a program calls its GPUs, and their streams, contexts and events. The fold's
  * files include it. */
 #ifndef PROTOND_FOLD_GPU_NAMES_H
 #define PROTOND_FOLD_GPU_NAMES_H
@@ -14,8 +14,8 @@ struct gpu_names { /* of a GPU, as its process numbers it */
 	char streams[GPU_STREAMS_BYTES];
 };
 
-/* stream: NAMED_GPU, the GPU itself. What finds no room is counted as lost. */
-void gpu_names_put(struct process *p, uint32_t ordinal, uint32_t stream, const char *name);
+/* object: NAMED_GPU, the GPU itself; else of gpu_terms.h. What finds no room is counted as lost. */
+void gpu_names_put(struct process *p, uint32_t ordinal, uint64_t object, const char *name);
 void gpu_names_fill(const struct process *p, struct row_device *r);
 void gpu_names_restore(struct process *p, const struct row_device *r);
 

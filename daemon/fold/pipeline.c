@@ -467,10 +467,13 @@ static void on_named(struct drain *d, const uint8_t *record)
 
 	memcpy(&r, record, sizeof(r));
 	name = table_name(p, REC_ID(r.hdr));
-	if (name == TABLE_NONE || name == NAME_NONE)
+	if (name == TABLE_NONE || name == NAME_NONE ||
+		(r.stream == NAMED_OBJECT && (GPU_OBJECT(r.object) == GPU_OBJECT_STREAM ||
+						     GPU_OBJECT(r.object) >= GPU_OBJECTS)))
 		loss_bad(p, 1);
 	else
-		gpu_names_put(p, r.ordinal, r.stream, name_text(p, name, &bytes));
+		gpu_names_put(p, r.ordinal, r.stream == NAMED_OBJECT ? r.object : r.stream,
+			name_text(p, name, &bytes));
 }
 
 static void on_clock(struct drain *d, const uint8_t *record)

@@ -49,7 +49,7 @@
         X(SAMPLE,     19, 40, sample,    true)  /* path: where the thread stood */            \
         X(COUNTERS,   20, 24, counters,  false) /* bits: 1 << enum cpu_counter */             \
         X(CALLED,     21, 32, called,    true)  /* as CALL: one of the usual, in short */     \
-        X(NAMED,      22, 24, named,     false) /* name: the program's, of a GPU or a stream */ \
+        X(NAMED,      22, 24, named,     false) /* name: the program's, of a GPU or of an object of it */ \
         X(BLOCK,      23, 72, block,     true)  /* path: where torch's allocator was asked */
 /* clang-format on */
 
@@ -309,12 +309,13 @@ struct rec_counters {
 	int32_t paranoid; /* kernel.perf_event_paranoid; INT32_MAX: unknown */
 };
 
-#define NAMED_GPU UINT32_MAX /* as a stream: the GPU itself */
+#define NAMED_GPU    UINT32_MAX       /* as a stream: the GPU itself */
+#define NAMED_OBJECT (UINT32_MAX - 1) /* likewise: what `object` says */
 struct rec_named {
 	uint64_t hdr;
 	uint32_t ordinal; /* of the GPU, as the process numbers it */
 	uint32_t stream;  /* as in KERNEL */
-	uint64_t pad0;
+	uint64_t object;  /* of NAMED_OBJECT: GPU_CONTEXT(), GPU_EVENT() */
 };
 
 enum session_verb {

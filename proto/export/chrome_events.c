@@ -162,6 +162,18 @@ void chrome_color(struct text *t, const struct known *k)
 		text_fmt(t, ",\"color\":\"#%06" PRIx32 "\"", k->color & (NAMED_COLOR - 1));
 }
 
+bool chrome_object(struct text *t, const char *key, const char *streams, uint64_t object)
+{
+	char name[GPU_LABEL_BYTES];
+
+	gpu_object_name(streams, object, name);
+	if (name[0] == '\0')
+		return false;
+	text_fmt(t, ",\"%s\":", key);
+	text_json(t, name);
+	return true;
+}
+
 void chrome_call(struct text *t, const struct trace_call *c)
 {
 	if (gpu_counts_samples(gpu_classes[c->class].counts)) {

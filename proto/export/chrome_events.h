@@ -44,6 +44,8 @@ static inline uint64_t chrome_lane_tid(uint32_t tid, uint32_t lane)
 
 /* ,"color":"#rrggbb", where the program gave the node's name one; into open args. */
 void chrome_color(struct text *t, const struct known *k);
+/* ,"KEY":"NAME", where the program gave the object of a GPU a name; into open args. False: it did not. */
+bool chrome_object(struct text *t, const char *key, const char *streams, uint64_t object);
 /* What is known of a call beside its time: ,"correlation":… and so on; into open args. */
 void chrome_call(struct text *t, const struct trace_call *c);
 

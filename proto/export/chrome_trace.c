@@ -59,6 +59,17 @@ static void chrome_metric(struct timeline *w, const struct held *h, uint64_t ns)
 
 /* --- scopes */
 
+/* Handles are the process's: one GPU's row has its name. */
+static void call_args(struct timeline *w, const struct trace_call *c)
+{
+	uint32_t i;
+
+	chrome_call(&w->out, c);
+	for (i = 0; c->event != 0 && i < w->n_gpus; i++)
+		if (chrome_object(&w->out, "event name", w->gpu[i].streams, GPU_EVENT(c->event)))
+			break;
+}
+
 static void scope_args(struct timeline *w, const struct timeline_scope *s)
 {
 	struct text *t = &w->out;
@@ -67,7 +78,7 @@ static void scope_args(struct timeline *w, const struct timeline_scope *s)
 	call_stack(w, s->node);
 	chrome_color(t, &w->known[s->node]);
 	if ((s->flags & TRACE_CALL) != 0)
-		chrome_call(t, &s->call);
+		call_args(w, &s->call);
 	if (s->n_metrics > 0) {
 		text_str(t, ",\"metrics\":{");
 		chrome_taken(w, t, s->n_metrics);
@@ -136,6 +147,7 @@ static void op_args(struct timeline *w, const struct timeline_op *p)
 	call_stack(w, p->node);
 	text_fmt(t, ",\"device\":%u,\"context\":%u,\"stream\":%u", p->gpu->ordinal,
 		p->stream->context, p->stream->stream);
+	(void)chrome_object(t, "context name", p->gpu->streams, GPU_CONTEXT(p->stream->context));
 	if ((o->flags & TRACE_UNLAUNCHED) == 0)
 		text_fmt(t, ",\"correlation\":%u", o->correlation);
 	if ((o->flags & TRACE_GRAPH) != 0)

@@ -86,13 +86,21 @@ static void name_row(struct kineto_syncs *k, struct chrome *c, const struct sort
 }
 
 /* For which record it waited. */
-static void put_event(struct text *t, const struct trace_call *c, const struct recorded *r)
+static void put_event(
+	struct sorted *s, uint32_t process, const struct trace_call *c, const struct recorded *r)
 {
+	struct text *t = &s->w->out;
+	uint32_t i;
+
 	text_fmt(t,
 		",\"wait_on_stream\":%" PRId64 ",\"wait_on_cuda_event_record_corr_id\":%" PRId64
 		",\"wait_on_cuda_event_id\":%" PRIu64,
 		r == NULL || r->stream == UINT32_MAX ? -1 : (int64_t)r->stream,
 		r == NULL ? -1 : (int64_t)r->correlation, c->event);
+	for (i = 0; i < s->n_gpus; i++)
+		if (s->gpu[i].process == process &&
+			chrome_object(t, "event name", s->gpu[i].streams, GPU_EVENT(c->event)))
+			break;
 }
 
 void kineto_sync(struct kineto_syncs *k, struct chrome *c, struct sorted *s,
@@ -121,7 +129,7 @@ void kineto_sync(struct kineto_syncs *k, struct chrome *c, struct sorted *s,
 	if (gpu != SORTED_NONE)
 		text_fmt(c->t, ",\"device\":%u", s->gpu[gpu].ordinal);
 	if (call->event != 0)
-		put_event(c->t, call, recorded_of(k, th->process, call->event, false));
+		put_event(s, th->process, call, recorded_of(k, th->process, call->event, false));
 	text_str(c->t, "}}");
 }
 

@@ -222,6 +222,13 @@ static void note_flag(struct pftrace *f, struct text *to, const char *name, bool
 	pb_message(to, EVENT_NOTE, &f->part);
 }
 
+static void note_text(struct pftrace *f, struct text *to, const char *name, const char *text)
+{
+	pb_string(&f->part, NOTE_NAME, name);
+	pb_string(&f->part, NOTE_TEXT, text);
+	pb_message(to, EVENT_NOTE, &f->part);
+}
+
 static void note_color(struct pftrace *f, struct text *to, uint32_t color)
 {
 	char words[8];
@@ -229,18 +236,24 @@ static void note_color(struct pftrace *f, struct text *to, uint32_t color)
 	if (color == 0)
 		return;
 	(void)snprintf(words, sizeof(words), "#%06" PRIx32, color & (NAMED_COLOR - 1));
-	pb_string(&f->part, NOTE_NAME, "color");
-	pb_string(&f->part, NOTE_TEXT, words);
-	pb_message(to, EVENT_NOTE, &f->part);
+	note_text(f, to, "color", words);
 }
 
-static void note_sync(struct pftrace *f, struct text *to, const struct trace_call *c)
+static void note_sync(struct timeline *w, struct text *to, const struct trace_call *c)
 {
+	struct pftrace *f = mine(w);
+	char name[GPU_LABEL_BYTES] = "";
+	uint32_t i;
+
 	note_uint(f, to, "correlation", c->correlation);
 	if (c->stream != UINT32_MAX)
 		note_uint(f, to, "stream", c->stream);
 	if (c->event != 0)
 		note_uint(f, to, "event", c->event);
+	for (i = 0; c->event != 0 && name[0] == '\0' && i < w->n_gpus; i++)
+		gpu_object_name(w->gpu[i].streams, GPU_EVENT(c->event), name);
+	if (name[0] != '\0')
+		note_text(f, to, "event name", name);
 }
 
 static void scope_notes(struct timeline *w, const struct timeline_scope *s, struct text *to)
@@ -251,7 +264,7 @@ static void scope_notes(struct timeline *w, const struct timeline_scope *s, stru
 		note_metric(f, to, &w->held[w->taken[i]]);
 	note_color(f, to, w->known[s->node].color);
 	if (timeline_is_sync(s))
-		note_sync(f, to, &s->call);
+		note_sync(w, to, &s->call);
 	note_flag(f, to, "open", (s->flags & TRACE_OPEN) != 0);
 	note_flag(f, to, "began_before", (s->flags & TRACE_BEGAN_BEFORE) != 0);
 	note_flag(f, to, "unwound", (s->flags & TRACE_UNWOUND) != 0);

@@ -143,6 +143,8 @@ struct zoom_event {
 	/* is_op; is_sync: correlation, stream (ZOOM_NONE: none) */
 	uint32_t device, context, stream, correlation, thread_lane; /* thread_lane: launched */
 	uint64_t bytes, launch_ns;
+	/* What the program calls its context; is_sync: its event; "": nothing. */
+	char object_name[64];
 	bool configured;
 	uint32_t grid[3], block[3], registers, static_shared, dynamic_shared;
 	/* is_sync */

@@ -4,7 +4,10 @@
 #include <string.h>
 #include <strings.h>
 
+#include "gpu_terms.h"
 #include "zoom_int.h"
+
+_Static_assert(sizeof(((struct zoom_event *)0)->object_name) == GPU_LABEL_BYTES, "a name");
 
 /* --- one event */
 
@@ -22,6 +25,19 @@ static uint32_t chunk_of(const struct zoom *w, uint32_t event)
 	return low == 0 ? ZOOM_NONE : low - 1;
 }
 
+/* Of a GPU of the process; device ZOOM_NONE: of any. */
+static void object_name(const struct zoom *w, uint32_t process, uint32_t device, uint64_t object,
+	char ret[GPU_LABEL_BYTES])
+{
+	const struct zoomed_process *p = &w->process[process];
+	uint32_t i;
+
+	ret[0] = '\0';
+	for (i = 0; i < p->n_gpus && ret[0] == '\0'; i++)
+		if (device == ZOOM_NONE || p->gpu[i].device == device)
+			gpu_object_name(p->gpu[i].streams, object, ret);
+}
+
 static void op_details(struct zoom *w, const struct zoomed_chunk *k, const struct trace_chunk *c,
 	const struct trace_op *o, struct zoom_event *ret)
 {
@@ -35,6 +51,7 @@ static void op_details(struct zoom *w, const struct zoomed_chunk *k, const struc
 	ret->context = s->context;
 	ret->stream = s->stream;
 	ret->device = w->show[ret->lane].device;
+	object_name(w, k->process, s->device, GPU_CONTEXT(s->context), ret->object_name);
 	ret->bytes = o->bytes;
 	ret->launched = (o->flags & TRACE_UNLAUNCHED) == 0;
 	ret->thread_lane = ZOOM_NONE;
@@ -61,6 +78,9 @@ static int sync_details(struct zoom *w, uint32_t chunk, const struct trace_scope
 	ret->correlation = s->call.correlation;
 	ret->stream = s->call.stream;
 	ret->cuda_event = s->call.event;
+	if (s->call.event != 0)
+		object_name(w, w->chunk[chunk].process, ZOOM_NONE, GPU_EVENT(s->call.event),
+			ret->object_name);
 	return zoom_sync(w, chunk, s, ret, e);
 }
 

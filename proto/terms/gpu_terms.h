@@ -125,6 +125,13 @@ static const char *const held_kind_words[HELD_MAX] = {
         X(API_ERROR,    34, "api_error",    NONE, 7, CALL, "[call]",         "cuda_api", "", API_ERROR)
 /* clang-format on */
 
+/* What of a GPU a program gives a name: a stream, by its number, and a context, by its id, or an event, by
+ * its handle. */
+#define GPU_CONTEXT(id)    (1ull << 56 | (uint32_t)(id))
+#define GPU_EVENT(handle)  (2ull << 56 | ((uint64_t)(handle) & ((1ull << 56) - 1)))
+#define GPU_OBJECT(object) ((uint32_t)((object) >> 56))
+enum gpu_object { GPU_OBJECT_STREAM, GPU_OBJECT_CONTEXT, GPU_OBJECT_EVENT, GPU_OBJECTS };
+
 #define GPU_IDS 16u /* ids that a record may tell classes apart by: below it */
 
 enum cell_class {

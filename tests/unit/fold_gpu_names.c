@@ -68,6 +68,37 @@ START_TEST(of_a_gpu_and_its_streams)
 }
 END_TEST
 
+static void object_named(uint32_t name, uint32_t ordinal, uint64_t object)
+{
+	struct rec_named r = {.ordinal = ordinal, .stream = NAMED_OBJECT, .object = object};
+
+	lane_put(&gpu, REC_NAMED, 0, name, &r, sizeof(r));
+}
+
+/* Contexts and events stand beside streams, whatever number they have. */
+START_TEST(of_contexts_and_events)
+{
+	char words[GPU_LABEL_BYTES];
+	struct batch b;
+
+	start(1, 10);
+	device_told();
+	named(N_A, 3, 7);
+	object_named(N_B, 3, GPU_CONTEXT(7));
+	object_named(N_OP, 3, GPU_EVENT(7));
+	object_named(N_OP, 3, 3ull << 56 | 7); /* of what kind? */
+	drain(&gpu, 20);
+	b = collect();
+	is(&b, "", "7 a\nc7 b\ne7 op\n");
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_BAD), 1);
+	gpu_object_name(b.device.row[0].streams, GPU_EVENT(7), words);
+	ck_assert_str_eq(words, "op");
+	gpu_object_name(b.device.row[0].streams, GPU_EVENT(0x77), words);
+	ck_assert_str_eq(words, "");
+	batch_free(&b);
+}
+END_TEST
+
 START_TEST(of_no_name)
 {
 	struct batch b;
@@ -109,14 +140,14 @@ START_TEST(text_of_streams)
 	char s[GPU_STREAMS_BYTES] = "", words[GPU_STREAM_WORDS];
 	size_t n;
 
-	ck_assert_ptr_null(gpu_stream_label(s, 7, &n));
-	ck_assert_ptr_null(gpu_stream_label(NULL, 7, &n));
-	ck_assert_ptr_null(gpu_stream_label("7", 7, &n));
-	ck_assert_ptr_null(gpu_stream_label("7 ", 7, &n));
-	ck_assert(gpu_stream_label_put(s, 17, "copies"));
-	ck_assert(gpu_stream_label_put(s, 7, "two\nlines"));
+	ck_assert_ptr_null(gpu_object_label(s, 7, &n));
+	ck_assert_ptr_null(gpu_object_label(NULL, 7, &n));
+	ck_assert_ptr_null(gpu_object_label("7", 7, &n));
+	ck_assert_ptr_null(gpu_object_label("7 ", 7, &n));
+	ck_assert(gpu_object_label_put(s, 17, "copies"));
+	ck_assert(gpu_object_label_put(s, 7, "two\nlines"));
 	ck_assert_str_eq(s, "17 copies\n7 two lines\n");
-	ck_assert(gpu_stream_label_put(s, 17, ""));
+	ck_assert(gpu_object_label_put(s, 17, ""));
 	ck_assert_str_eq(s, "7 two lines\n17 \n");
 	gpu_stream_words(s, 7, 0, words);
 	ck_assert_str_eq(words, "stream 7: two lines");
@@ -126,8 +157,8 @@ START_TEST(text_of_streams)
 	ck_assert_str_eq(words, "stream 17, 2");
 	memset(words, 'x', 62);
 	(void)snprintf(words + 62, 8, "\xc3\xa9yy");
-	ck_assert(gpu_stream_label_put(s, 9, words)); /* no character is cut in two */
-	ck_assert_ptr_nonnull(gpu_stream_label(s, 9, &n));
+	ck_assert(gpu_object_label_put(s, 9, words)); /* no character is cut in two */
+	ck_assert_ptr_nonnull(gpu_object_label(s, 9, &n));
 	ck_assert_uint_eq(n, 62);
 }
 END_TEST
@@ -141,6 +172,7 @@ Suite *suite(void)
 
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_add_test(c, of_a_gpu_and_its_streams);
+	tcase_add_test(c, of_contexts_and_events);
 	tcase_add_test(c, of_no_name);
 	tcase_add_test(c, more_than_there_is_room_for);
 	tcase_add_test(c, text_of_streams);

@@ -429,8 +429,9 @@ static void gpu_names_fn(void *arg, const struct view *v, uint32_t lane, const u
 
 	(void)lane;
 	if (REC_TYPE(*rec) == REC_NAMED)
-		(void)snprintf((char *)arg + used, 4096 - used, "%u.%d=%s;", r->ordinal,
-			(int)r->stream, view_name(v, REC_ID(*rec)));
+		(void)snprintf((char *)arg + used, 4096 - used, "%u.%lld=%s;", r->ordinal,
+			r->stream == NAMED_OBJECT ? (long long)r->object : (int)r->stream,
+			view_name(v, REC_ID(*rec)));
 }
 
 static void tell_them(char told_names[4096])
@@ -483,6 +484,45 @@ START_TEST(names_of_gpus_and_streams)
 }
 END_TEST
 
+static int id_of_context(void *context, uint32_t *ret)
+{
+	*ret = (uint32_t)(uintptr_t)context + 1;
+	return context != NULL ? CUPTI_OK : 1;
+}
+
+/* By the driver's calls and the runtime's. */
+START_TEST(names_of_contexts_and_events)
+{
+	void (*context_a)(void *, const char *), (*event_w)(void *, const wchar_t *),
+		(*event_a)(void *, const char *);
+	char told_names[4096], want[128];
+
+	open_ring();
+	ck_assert_uint_eq(attach(), 1);
+	memcpy(&context_a, &slots[2][3], sizeof(context_a));
+	memcpy(&event_w, &slots[2][8], sizeof(event_w));
+	memcpy(&event_a, &slots[3][5], sizeof(event_a));
+	ck_assert_int_eq(t_e->want(WANT_ALL), 0);
+	cupti.cuda.context_device = device_of_context;
+	cupti.api.context_id = NULL;
+	event_a((void *)0x70, "nobody records");
+	atomic_store(&cupti.level, LEVEL_ON);
+	context_a((void *)6, "it has no number");
+	cupti.api.context_id = id_of_context;
+	context_a((void *)6, "serving");
+	context_a(NULL, "none");
+	event_a((void *)0x70, "ready");
+	event_w((void *)0x7f00000000f0, L"done");
+	event_a(NULL, "none");
+	tell_them(told_names);
+	(void)snprintf(want, sizeof(want), "3.%lld=serving;3.%lld=ready;3.%lld=done;",
+		(long long)GPU_CONTEXT(7), (long long)GPU_EVENT(0x70),
+		(long long)GPU_EVENT(0x7f00000000f0));
+	ck_assert_str_eq(told_names, want);
+	atomic_store(&cupti.level, LEVEL_NONE);
+}
+END_TEST
+
 static void ranges(TCase *c)
 {
 	tcase_add_test(c, nvtx_ranges);
@@ -492,6 +532,7 @@ static void ranges(TCase *c)
 	tcase_add_test(c, started_and_ended);
 	tcase_add_test(c, names_of_threads);
 	tcase_add_test(c, names_of_gpus_and_streams);
+	tcase_add_test(c, names_of_contexts_and_events);
 	tcase_add_test(c, marks_and_numbers);
 	tcase_add_loop_test(c, domains_that_are_listed, 0, 4);
 }

@@ -114,6 +114,9 @@ static sqlite3 *session(uint32_t devices, uint32_t crowd)
 		help_exec(db, sql);
 	}
 	help_exec(db, "INSERT INTO node VALUES(99,x'00000000000000000000000000000001',0,0,'-')");
+	help_exec(db, "INSERT INTO device VALUES(1,0,x'11111111111111111111111111111111',0,'CUDA',"
+		      "'H200','',90,132,1,1,1,1,NULL,'c1 serving' || char(10) || 'eabc0 loss "
+		      "ready' || char(10))");
 	begin_chunk(&k, devices);
 	put_op(&k, 1100, 1500, 3000, 0, 1);
 	put_call(&k, RECORD, CLASS_EVENT_RECORD, 1200, 1210, 7, EVENT);
@@ -171,6 +174,7 @@ static void is_wait(struct zoom *w, uint32_t event, const struct wait_case *c, b
 	ck_assert(d.is_sync && !d.is_op && d.class == c->class);
 	ck_assert_uint_eq(d.correlation, c->at);
 	ck_assert_uint_eq(d.cuda_event, c->record != 0 ? EVENT : 0);
+	ck_assert_str_eq(d.object_name, c->record != 0 ? "loss ready" : "");
 	ck_assert_uint_eq(d.record.event != 0 ? d.record.start_ns : 0, c->record);
 	ck_assert_uint_eq(d.record.event != 0 ? d.record.stream : 7, 7);
 	ck_assert_uint_eq(d.ended_by.event != 0 ? d.ended_by.end_ns : 0, ended);
@@ -179,6 +183,7 @@ static void is_wait(struct zoom *w, uint32_t event, const struct wait_case *c, b
 	ck_assert_str_eq(zoom_name(w, d.ended_by.name), "sgemm");
 	ck_assert_int_eq(zoom_event(w, d.ended_by.event, &d, &e), 0);
 	ck_assert(d.is_op && !d.is_sync && d.end_ns == ended);
+	ck_assert_str_eq(d.object_name, "serving");
 }
 
 /* By few and by many events, with one GPU and with two. */
@@ -282,7 +287,13 @@ START_TEST(files)
 		"\"ts\":1.700,\"dur\":1.400,\"args\":{\"cuda_sync_kind\":\"Event "
 		"Sync\",\"stream\":-1,"
 		"\"correlation\":1700,\"device\":0,\"wait_on_stream\":7,"
-		"\"wait_on_cuda_event_record_corr_id\":1200,\"wait_on_cuda_event_id\":43968}}"));
+		"\"wait_on_cuda_event_record_corr_id\":1200,\"wait_on_cuda_event_id\":43968,"
+		"\"event name\":\"loss ready\"}}"));
+	ck_assert(file_has(
+		chrome_trace_write, db, "\"event\":\"0xabc0\",\"event name\":\"loss ready\"}}"));
+	ck_assert(file_has(chrome_trace_write, db,
+		"\"context\":1,\"stream\":7,\"context name\":\"serving\","));
+	ck_assert(file_has(pftrace_write, db, "loss ready"));
 	ck_assert(file_has(kineto_write, db, "\"name\":\"Stream Wait Event\",\"pid\":0,"));
 	ck_assert(file_has(kineto_write, db, "\"name\":\"Context Sync\",\"pid\":0,"));
 	ck_assert(!file_has(kineto_write, db, "cuda_sync_kind\":\"cuda"));

@@ -299,7 +299,7 @@ static void name_row(struct streams_row *r, const struct timeline *w)
 	for (i = 0; i < w->n_gpus && r->streams == 0; i++) {
 		if (w->gpu[i].ordinal != r->gpu)
 			continue;
-		name = gpu_stream_label(w->gpu[i].streams, r->stream, &n);
+		name = gpu_object_label(w->gpu[i].streams, r->stream, &n);
 		if (name != NULL)
 			(void)snprintf(r->name, sizeof(r->name), "%.*s",
 				(int)(n < sizeof(r->name) ? n : 0), name);

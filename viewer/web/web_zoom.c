@@ -357,6 +357,8 @@ static void put_op(struct text *t, const struct zoom_event *e, const struct zoom
 	json_key_str(t, "class", class_word(e->class));
 	json_key_u64(t, "device", e->device);
 	json_key_u64(t, "context", e->context);
+	if (e->object_name[0] != '\0')
+		json_key_str(t, "context_name", e->object_name);
 	json_key_u64(t, "stream", e->stream);
 	put_maybe(t, "correlation", (e->flags & TRACE_UNLAUNCHED) == 0, e->correlation);
 	json_key_bool(t, "graph", (e->flags & TRACE_GRAPH) != 0);
@@ -405,6 +407,8 @@ static void put_sync(struct web_ask *a, const struct zoom *z, const struct zoom_
 		json_key(t, "cuda_event");
 		text_fmt(t, "\"0x%llx\"", (unsigned long long)e->cuda_event);
 	}
+	if (e->object_name[0] != '\0')
+		json_key_str(t, "cuda_event_name", e->object_name);
 	if (e->record.event != 0 && e->record.stream != ZOOM_NONE)
 		json_key_u64(t, "recorded_on_stream", e->record.stream);
 	if (e->correlation != 0)

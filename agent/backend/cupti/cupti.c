@@ -458,16 +458,25 @@ static void cupti_forked(void)
 }
 
 /* The thread's context is the stream's: who names a stream has it at hand. */
-static bool cupti_stream(void *handle, uint32_t *ret_ordinal, uint32_t *ret_stream)
+static bool cupti_object(enum gpu_object what, void *handle, uint32_t *ret_ordinal, uint64_t *ret)
 {
-	int device = -1;
+	int device = -1, r = -1;
+	uint32_t id = 0;
 
-	if (level() == LEVEL_NONE || be.forked || cupti.api.stream_id == NULL ||
-		cupti.cuda.context_device == NULL ||
+	if (level() == LEVEL_NONE || be.forked || cupti.cuda.context_device == NULL ||
 		cupti.cuda.context_device(&device) != CUDA_OK || device < 0)
 		return false;
+	if (what == GPU_OBJECT_STREAM && cupti.api.stream_id != NULL)
+		r = cupti.api.stream_id(NULL, handle, 0, &id);
+	if (what == GPU_OBJECT_CONTEXT && cupti.api.context_id != NULL)
+		r = cupti.api.context_id(handle, &id);
+	if (what == GPU_OBJECT_EVENT && handle != NULL)
+		r = CUPTI_OK;
 	*ret_ordinal = (uint32_t)device;
-	return cupti.api.stream_id(NULL, handle, 0, ret_stream) == CUPTI_OK;
+	*ret = what == GPU_OBJECT_STREAM    ? id
+	       : what == GPU_OBJECT_CONTEXT ? GPU_CONTEXT(id)
+					    : GPU_EVENT((uintptr_t)handle);
+	return r == CUPTI_OK;
 }
 
 const struct backend backend_cupti = {
@@ -485,5 +494,5 @@ const struct backend backend_cupti = {
 	.give_back = cupti_give_back,
 	.exit = cupti_exit,
 	.forked = cupti_forked,
-	.stream = cupti_stream,
+	.object = cupti_object,
 };

@@ -429,6 +429,7 @@ typedef void cupti_complete_fn(
 	X(thread_id_type,    "cuptiSetThreadIdType",              0, (uint32_t))                      \
 	X(finalize,          "cuptiFinalize",                     0, (void))                          \
 	X(stream_id,         "cuptiGetStreamIdEx",                0, (void *, void *, uint8_t, uint32_t *)) \
+	X(context_id,        "cuptiGetContextId",                 0, (void *, uint32_t *))            \
 	X(graph_node_id,     "cuptiGetGraphNodeId",               0, (void *, uint64_t *))            \
 	X(graph_id,          "cuptiGetGraphId",                   0, (void *, uint32_t *))            \
 	X(graph_exec_id,     "cuptiGetGraphExecId",               0, (void *, uint32_t *))

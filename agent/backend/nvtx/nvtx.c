@@ -66,14 +66,20 @@ enum core2_slot {
 enum driver_slot {
 	DRIVER_DEVICE_A = 1,
 	DRIVER_DEVICE_W = 2,
+	DRIVER_CONTEXT_A = 3,
+	DRIVER_CONTEXT_W = 4,
 	DRIVER_STREAM_A = 5,
-	DRIVER_STREAM_W = 6
+	DRIVER_STREAM_W = 6,
+	DRIVER_EVENT_A = 7,
+	DRIVER_EVENT_W = 8
 };
 enum runtime_slot {
 	RUNTIME_DEVICE_A = 1,
 	RUNTIME_DEVICE_W = 2,
 	RUNTIME_STREAM_A = 3,
-	RUNTIME_STREAM_W = 4
+	RUNTIME_STREAM_W = 4,
+	RUNTIME_EVENT_A = 5,
+	RUNTIME_EVENT_W = 6
 };
 #define MODULE_PAYLOAD 2 /* of the extensions */
 enum payload_slot {
@@ -567,12 +573,34 @@ static void device_w(int device, const wchar_t *s)
 
 static void stream_a(void *stream, const char *s)
 {
-	agent_stream_named(host->thread(), stream, nvtx_plain(MESSAGE_ASCII, s));
+	agent_object_named(host->thread(), GPU_OBJECT_STREAM, stream, nvtx_plain(MESSAGE_ASCII, s));
 }
 
 static void stream_w(void *stream, const wchar_t *s)
 {
-	agent_stream_named(host->thread(), stream, nvtx_plain(MESSAGE_WIDE, s));
+	agent_object_named(host->thread(), GPU_OBJECT_STREAM, stream, nvtx_plain(MESSAGE_WIDE, s));
+}
+
+static void context_a(void *context, const char *s)
+{
+	agent_object_named(
+		host->thread(), GPU_OBJECT_CONTEXT, context, nvtx_plain(MESSAGE_ASCII, s));
+}
+
+static void context_w(void *context, const wchar_t *s)
+{
+	agent_object_named(
+		host->thread(), GPU_OBJECT_CONTEXT, context, nvtx_plain(MESSAGE_WIDE, s));
+}
+
+static void event_a(void *event, const char *s)
+{
+	agent_object_named(host->thread(), GPU_OBJECT_EVENT, event, nvtx_plain(MESSAGE_ASCII, s));
+}
+
+static void event_w(void *event, const wchar_t *s)
+{
+	agent_object_named(host->thread(), GPU_OBJECT_EVENT, event, nvtx_plain(MESSAGE_WIDE, s));
 }
 
 /* --- attaching -------------------------------------------------------------------------------- */
@@ -652,12 +680,18 @@ static uint32_t nvtx_attach(const struct protond_host *whose, void *get_export_t
 		SLOT(DRIVER_DEVICE_W, device_w),
 		SLOT(DRIVER_STREAM_A, stream_a),
 		SLOT(DRIVER_STREAM_W, stream_w),
+		SLOT(DRIVER_CONTEXT_A, context_a),
+		SLOT(DRIVER_CONTEXT_W, context_w),
+		SLOT(DRIVER_EVENT_A, event_a),
+		SLOT(DRIVER_EVENT_W, event_w),
 	};
 	static const struct slot runtime[] = {
 		SLOT(RUNTIME_DEVICE_A, device_a),
 		SLOT(RUNTIME_DEVICE_W, device_w),
 		SLOT(RUNTIME_STREAM_A, stream_a),
 		SLOT(RUNTIME_STREAM_W, stream_w),
+		SLOT(RUNTIME_EVENT_A, event_a),
+		SLOT(RUNTIME_EVENT_W, event_w),
 	};
 	const void *(*get)(uint32_t) = NULL;
 	const struct export_callbacks *e;
