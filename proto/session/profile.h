@@ -93,8 +93,9 @@ struct profile_head {
 	int64_t created_ns;   /* CLOCK_REALTIME */
 	uint64_t duration_ns; /* of the active intervals, together */
 	uint32_t n_processes;
-	uint32_t ranked;                       /* processes that have a rank, */
-	int64_t rank_min, rank_max;            /* which are these */
+	uint32_t ranked;            /* processes that have a rank, */
+	int64_t rank_min, rank_max; /* which are these */
+	int64_t world;              /* ranks that there are, as a process was told; 0: none was */
 	uint64_t launches, matched, unmatched; /* launches with and without a GPU record */
 	double overhead; /* share of one core that the agents and the daemon took; NAN unknown */
 	double recording_cost; /* what a sampled step takes longer when its GPU work is recorded, as

@@ -27,7 +27,8 @@
 #define STATEMENTS(X)                                                                              \
 	X(PROCESS, "SELECT p.id, p.command, p.agent_ns, p.gpu_state, p.gpu_text, p.pid, p.rank,"   \
 		" p.end_reason, p.source, p.boot_id, coalesce(p.ended_ns,"                         \
-		" CAST((julianday('now') - 2440587.5) * 86400e9 AS INTEGER)) - p.created_realtime_ns" \
+		" CAST((julianday('now') - 2440587.5) * 86400e9 AS INTEGER)) - p.created_realtime_ns," \
+		" p.world_size" \
 		" FROM member m JOIN process p ON p.id = m.process"                            \
 		" WHERE m.session = ?1 ORDER BY p.id")                                             \
 	X(DEVICE, "SELECT d.process, d.device, d.uuid, d.type, d.name, d.arch, d.num_sms,"         \
@@ -206,6 +207,8 @@ static void process_rank(struct profile_head *h, sqlite3_stmt *st)
 	h->rank_min = h->ranked == 0 || rank < h->rank_min ? rank : h->rank_min;
 	h->rank_max = h->ranked == 0 || rank > h->rank_max ? rank : h->rank_max;
 	h->ranked++;
+	h->world =
+		sqlite3_column_int64(st, 11) > h->world ? sqlite3_column_int64(st, 11) : h->world;
 }
 
 static int process_row(struct load *l, sqlite3_stmt *st)

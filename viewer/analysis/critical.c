@@ -271,7 +271,10 @@ int critical_read(struct sqlite3 *db, int64_t id, const struct profile_select *s
 	if (r == 0)
 		r = read_it(db, id, s, ret_left, &a, e);
 	if (r == 0 && !a.done)
-		r = err_set(e, -ENOENT, "nothing was recorded there");
+		r = err_set(e, -ENOENT,
+			ret_left->gone > 0 ? "what was recorded there had left the timeline "
+					     "(trace_mb and trace_s in protond.conf bound it)"
+					   : "nothing was recorded there");
 	if (r < 0)
 		critical_free(a.c);
 	else

@@ -205,6 +205,15 @@ static int make_rows(struct work *w)
 	return 0;
 }
 
+uint32_t ranks_worked(const struct ranks *r)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < r->n; i++)
+		n += r->process[i].total_ns > 0;
+	return n;
+}
+
 int ranks_read(struct sqlite3 *db, int64_t id, struct ranks **ret, struct err *e)
 {
 	struct work *w = calloc(1, sizeof(*w));

@@ -45,6 +45,7 @@ static inline bool rank_meets(const struct profile_node *n)
 
 /* Of a session in an open store. -ENODATA: it has one process. -errno with words. */
 int ranks_read(struct sqlite3 *db, int64_t id, struct ranks **ret, struct err *e);
+uint32_t ranks_worked(const struct ranks *r); /* processes that have anything to compare */
 /* Of process k, the time of its collectives' kernels. */
 double ranks_meeting_ns(const struct ranks *r, uint32_t k);
 void ranks_free(struct ranks *r); /* NULL is fine */

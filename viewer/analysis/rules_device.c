@@ -191,6 +191,10 @@ void rule_own_overhead(struct judge *j)
 	const struct verdict v = {
 		.node = PROFILE_NONE, .view = VIEW_summary, .gain_ns = (double)NAN};
 
+	if (isnan(h->recording_cost) && isnan(h->overhead)) {
+		judge_unsure(j, "what recording it cost was not measured");
+		return;
+	}
 	if (!isnan(h->recording_cost) && 100 * h->recording_cost >= j->threshold) {
 		struct verdict cost = v;
 

@@ -456,7 +456,9 @@ void rule_critical_host(struct judge *j)
 	uint32_t i;
 
 	if (c == NULL) {
-		judge_unsure(j, "the path is of a whole session's steps");
+		judge_unsure(j, j->f->gone > 0
+					? "the steps had left the timeline (trace_mb, trace_s)"
+					: "the path is of a whole session's steps");
 		return;
 	}
 	whole = (double)(c->end_ns - c->begin_ns);

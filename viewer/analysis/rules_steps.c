@@ -98,7 +98,8 @@ static bool add_excess(struct judge *j, bool warm, struct excess *x)
 		}
 	}
 	if (x->steps == 0)
-		judge_unsure(j, "no process has %u steps: too few to tell", STEP_WARM_LEAST);
+		judge_unsure(j, "no process has %u steps%s: too few to tell", STEP_WARM_LEAST,
+			j->f->gone > 0 ? " left in the timeline (trace_mb, trace_s)" : "");
 	return x->n > 0;
 }
 
@@ -473,6 +474,8 @@ void rule_slow_rank(struct judge *j)
 	int64_t number;
 	double share;
 
+	if (ranks_worked(r) < 2)
+		judge_unsure(j, "fewer than two processes have anything to compare");
 	if (say_late_rank(j) || row == NULL)
 		return;
 	p = &r->process[row->slowest];

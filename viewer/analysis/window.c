@@ -391,6 +391,8 @@ static void fill_devices(struct reading *r)
 	for (i = 0; i < p->n_devices; i++) {
 		for (k = 0; k < PART_IDLE; k++)
 			p->device[i].busy_ns += p->device[i].part_ns[k];
+		if (p->device[i].busy_ns > r->longest_ns) /* of several processes */
+			p->device[i].busy_ns = r->longest_ns;
 		p->device[i].has_parts = r->device[i].pid != 0 && !r->device[i].shared &&
 					 p->device[i].part_ns[PART_UNKNOWN] == 0;
 	}

@@ -108,7 +108,7 @@ static void head_parts(struct text *t, const struct profile *p, const struct ter
 
 	for (i = 0; i < p->n_devices && p->device[i].has_parts; i++)
 		;
-	if (i == 0 || i < p->n_devices)
+	if (i == 0 || i < p->n_devices || p->head.duration_ns == 0)
 		return;
 	text_str(t, p->n_devices == 1 ? "GPU time:" : "GPUs' time:");
 	for (k = 0; k < PART_MAX; k++) {
@@ -272,6 +272,8 @@ void print_head(struct text *t, const struct profile *p, const struct term *term
 		text_fmt(t, ", rank %lld", (long long)h->rank_min);
 	else if (h->ranked > 0)
 		text_fmt(t, ", ranks %lld to %lld", (long long)h->rank_min, (long long)h->rank_max);
+	if (h->ranked > 0 && h->ranked < h->world) /* of other hosts, or not recorded */
+		text_fmt(t, ", %u of %lld ranks", h->ranked, (long long)h->world);
 	head_devices(t, p, term);
 	head_worth(t, p, term);
 	term_wrap(term, t, line, 2);

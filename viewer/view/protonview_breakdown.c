@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT. protonview_breakdown.c: the verb breakdown: what the time of each GPU is
  * made of. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -36,6 +37,12 @@ static const char *lack_of(const struct profile *p)
 	       "from a file that knows no parts";
 }
 
+/* NAN: of a session that was active for no time. */
+static double share_of(const struct profile *p, uint64_t ns)
+{
+	return p->head.duration_ns > 0 ? (double)ns / (double)p->head.duration_ns : (double)NAN;
+}
+
 static void json(struct run *run, const struct profile *p)
 {
 	static const struct envelope_column columns[] = {{"gpu", NULL, "string"},
@@ -54,7 +61,7 @@ static void json(struct run *run, const struct profile *p)
 			envelope_string(t, d->id);
 			envelope_string(t, rows[k].column);
 			envelope_integer(t, (int64_t)d->part_ns[k]);
-			envelope_number(t, (double)d->part_ns[k] / (double)p->head.duration_ns);
+			envelope_number(t, share_of(p, d->part_ns[k]));
 		}
 	envelope_close(t, &run->warnings);
 }
@@ -70,8 +77,10 @@ static void device_rows(struct grid *g, const struct profile *p, const struct pr
 		grid_cell(g, term, d->id);
 		grid_cell_fmt(g, "%s", rows[k].head);
 		grid_cell_fmt(g, "%.3f", (double)d->part_ns[k] / 1e6);
-		grid_cell_fmt(
-			g, "%.1f%%", (double)d->part_ns[k] * 100 / (double)p->head.duration_ns);
+		if (p->head.duration_ns > 0)
+			grid_cell_fmt(g, "%.1f%%", 100 * share_of(p, d->part_ns[k]));
+		else
+			grid_cell_fmt(g, "-");
 		grid_cell_fmt(g, "%s", rows[k].words);
 	}
 	if (!d->has_parts) {

@@ -83,7 +83,8 @@ static void put_notes(
 						 : ": of median length; --step N shows another");
 	else
 		sheet_note(s, "%s of process %lld; --rank and --process choose another.",
-			run_given(run, OPT_WINDOW) ? "A window" : "All (it has no steps)",
+			run_given(run, OPT_WINDOW) ? "A window"
+						   : "All (no step is in the timeline)",
 			(long long)c->pid);
 	if (!sync && !c->waits && (p->n_devices > 0 || p->head.launches > 0))
 		sheet_note(s, "Waits for the GPU were not recorded: what the host waited for it is "

@@ -73,6 +73,8 @@ static void put_notes(struct sheet *s, const struct launches *l)
 	if (d == NULL)
 		sheet_note(s,
 			"Occupancy is not known: the GPUs that worked differ, or none is named.");
+	else if (!l->row[0].has_occupancy && l->row[0].config != NULL && d->arch == 0)
+		sheet_note(s, "Occupancy is not known: nor is the GPU's architecture.");
 	else if (!l->row[0].has_occupancy && l->row[0].config != NULL)
 		sheet_note(s,
 			"Occupancy is not known: no limits of architecture '%.16s' are in our "

@@ -221,6 +221,10 @@ int view_ranks(struct run *run)
 		r = run_source_by(run, run->o.args[0], &o, &s);
 	if (r == 0)
 		r = names_read(run->names, b.r->p);
+	if (r == 0 && ranks_worked(b.r) < 2)
+		r = err_set(&run->e, -ENODATA,
+			"fewer than two of its processes have anything to compare; `protonview "
+			"tree` shows what there is");
 	if (r == 0 && b.r->left_out > 0)
 		warning_add(
 			&run->warnings, "ranks: %u further processes are left out", b.r->left_out);

@@ -317,9 +317,9 @@ static void put_notes(
 	if (all->why.code != 0)
 		sheet_note(s, "No MFU: %s.", all->why.text);
 	if (k->stored)
-		sheet_note(s,
-			"No timeline was kept, so what the GPU did in each step is not known; "
-			"`-d both` keeps one.");
+		sheet_note(s, "No timeline of them is there, so what the GPU did in each step is "
+			      "not known; "
+			      "`-d both` keeps one.");
 	if (k->thinned)
 		sheet_note(s, "There are so many steps that rows with `of` stand for several, with "
 			      "their mean.");
@@ -421,6 +421,22 @@ static int stored(struct sqlite3 *db, int64_t id, const struct profile_select *s
 		       : r;
 }
 
+/* They left the timeline: what is stored of them beside the tree, if anything is. */
+static int stored_instead(struct sqlite3 *db, int64_t id, const struct profile_select *s,
+	struct steps **to, struct err *e)
+{
+	struct steps *instead = NULL;
+	const int r = steps_stored(db, id, s, &instead, e);
+
+	if (r == -ENODATA)
+		return 0;
+	if (r == 0) {
+		steps_free(*to);
+		*to = instead;
+	}
+	return r;
+}
+
 static int read_it(void *arg, struct sqlite3 *db, int64_t id, const struct profile_select *s,
 	struct export_left *ret_left, struct err *e)
 {
@@ -428,6 +444,8 @@ static int read_it(void *arg, struct sqlite3 *db, int64_t id, const struct profi
 	struct steps **to = arg;
 	int r = steps_read(db, id, s, ret_left, to, e);
 
+	if (r == 0 && !windows && (*to)->n == 0 && ret_left->gone > 0)
+		r = stored_instead(db, id, s, to, e);
 	if (r == -ENODATA && !windows)
 		r = stored(db, id, s, to, e);
 	else if (r == -ENODATA)
