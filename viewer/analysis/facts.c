@@ -328,6 +328,8 @@ static void idle_of_steps(struct facts *f)
 
 		if (s->part_ns[PART_UNKNOWN] > 0)
 			return;
+		if (ns <= 0 && s->ops > 0) /* it says nothing of when it was active */
+			return;
 		if (s->warm)
 			continue;
 		ops += s->ops;

@@ -240,8 +240,7 @@ static void json(struct run *run, const struct judged *j)
 		json_row(run, j, j->b.verdict[i].rule, rule_states[RULE_FOUND], &j->b.verdict[i]);
 	for (i = 0; i < RULE_N; i++)
 		if (j->b.rule[i].state != RULE_FOUND)
-			json_row(run, j, i, j->b.rule[i].state == RULE_LACKS ? "lacks" : "clean",
-				NULL);
+			json_row(run, j, i, rule_states[j->b.rule[i].state], NULL);
 	envelope_close(&run->out, &run->warnings);
 }
 
@@ -300,6 +299,10 @@ int view_bottlenecks(struct run *run)
 			&run->e, -EINVAL, "--gate '%s': of bottlenecks HIGH, MEDIUM or LOW", word);
 	if (r == 0)
 		r = judged_new(run, &j);
+	if (r == 0 && gate >= 0 && j->p->n_nodes <= 1)
+		r = err_set(&run->e, -ENODATA,
+			"nothing was recorded, of which --gate could judge; `protonctl doctor` "
+			"says what is in the way");
 	if (r == 0) {
 		judge_gate(run, &j->b, gate);
 		if (run_given(run, OPT_JSON))

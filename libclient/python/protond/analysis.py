@@ -189,8 +189,12 @@ def open(source: str = "@last", db: Optional[str] = None) -> Analysis:
 
 def check(source: str = "@last", *, max_idle: Optional[float] = None, gate: Optional[str] = "HIGH", db: Optional[str] = None) -> Analysis:
     """Raises Failed where a verdict is of severity `gate` or worse (None: whatever they are), or the GPUs were idle for more than
-    the share `max_idle` of the time (which must be known then). Else the Analysis."""
+    the share `max_idle`, 0 to 1, of the time (which must be known then), or nothing was recorded. Else the Analysis."""
+    if max_idle is not None and not 0 <= max_idle <= 1:  # NaN is not, either
+        raise ValueError(f"max_idle is a share, from 0 to 1, and {max_idle!r} is none")
     a = open(source, db)
+    if gate and not a.top_operations(1):
+        raise Failed(f"{a.summary()['name']}: nothing was recorded, of which gate={gate!r} could judge", [])
     verdicts = a.bottlenecks(gate) if gate else []
     words = [f"{v.severity} {v.type}: {v.description}" for v in verdicts]
     if max_idle is not None:
