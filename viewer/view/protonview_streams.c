@@ -85,8 +85,9 @@ static void put_notes(struct run *run, struct sheet *s, const struct streams *v)
 			"that time.");
 	if (v->left_out > 0)
 		warning_add(&run->warnings,
-			"streams: %llu operations of further streams are left out",
-			(unsigned long long)v->left_out);
+			"streams: %llu operations are left out, also of their GPU's row: there are "
+			"more than %u streams; --window A..B or --step N looks at fewer",
+			(unsigned long long)v->left_out, STREAMS_MAX);
 }
 
 static void put(struct run *run, const struct profile *p, const struct streams *v)
