@@ -13,7 +13,7 @@ from ._built import Lacking, Part, Wanted, built
 
 _native = _api._native
 _HERE = os.path.dirname(os.path.abspath(__file__))
-_PART = Part("ops", "ops.cpp", ("ops_calls.h", "ops_flops.h", "op_terms.h"), ("-ltorch_cpu", "-lc10"), False, "what sees operators")
+_PART = Part("ops", "ops.cpp", ("ops_calls.h", "ops_flops.h", "ops_words.h", "op_terms.h"), ("-ltorch_cpu", "-lc10"), False, "what sees operators")
 # The bits of enum ops_detail.
 _DETAILS = {"torch_shapes": 1, "torch_dtypes": 2, "torch_strides": 4, "torch_scalars": 8, "torch_kwargs": 16,
             "torch_stack": 32, "torch_sequence": 64, "torch_flops": 128}

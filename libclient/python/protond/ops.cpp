@@ -24,6 +24,7 @@
 #include "op_terms.h"
 #include "ops_calls.h"
 #include "ops_flops.h"
+#include "ops_words.h"
 
 #define EXPORT      extern "C" __attribute__((visibility("default")))
 #define likely(x)   __builtin_expect(!!(x), 1)
@@ -33,7 +34,7 @@ namespace
 {
 
 constexpr uint32_t THREADS = 256, FRAMES = 192, NAMES = 512, CALLS = 2048, WAYS = 4;
-constexpr uint32_t NAME_KEPT = 113, TEXT_MAX = 1000, STACK_CAP = 64;
+constexpr uint32_t NAME_KEPT = 113, STACK_CAP = 64;
 constexpr uint64_t LIST_MAX = 30; /* longer ones have neither values nor dimensions: Kineto's */
 constexpr int64_t TEXTS_MAX = 24576, TEXT_BYTES_MAX = 2 << 20; /* new ones, by all threads */
 constexpr char EVALUATES[] = "autograd::engine::evaluate_function: ";
@@ -171,51 +172,6 @@ struct known_name *name_of(struct thread_state *t, const char *text)
 }
 
 /* --- texts -------------------------------------------------------------------------------------- */
-
-struct words {
-	uint32_t n;
-	bool cut;
-	char s[TEXT_MAX + 1];
-};
-
-void put_bytes(struct words *w, const char *s, size_t n)
-{
-	if (w->cut || n > TEXT_MAX - w->n) {
-		w->cut = true;
-		return;
-	}
-	memcpy(w->s + w->n, s, n);
-	w->n += (uint32_t)n;
-}
-
-void put(struct words *w, const char *s)
-{
-	put_bytes(w, s, strlen(s));
-}
-
-void put_number(struct words *w, int64_t v)
-{
-	char s[24];
-
-	put_bytes(w, s, (size_t)snprintf(s, sizeof(s), "%lld", (long long)v));
-}
-
-/* In JSON, in quotes; Kineto's texts hold nothing that needs more. */
-void put_quoted(struct words *w, const char *s, size_t n)
-{
-	char one[8];
-
-	put(w, "\"");
-	for (size_t i = 0; i < n; i++) {
-		const unsigned char c = (unsigned char)s[i];
-
-		if (c == '"' || c == '\\' || c < 0x20)
-			put_bytes(w, one, (size_t)snprintf(one, sizeof(one), "\\u%04x", c));
-		else
-			put_bytes(w, s + i, 1);
-	}
-	put(w, "\"");
-}
 
 /* Programs without end of new shapes must leave room for others' names. */
 uint32_t intern(struct words *w)
@@ -374,50 +330,6 @@ void put_types(struct words *w, values inputs)
 					   : "\"\"");
 	}
 	put(w, "]");
-}
-
-/* As torch prints a value; "": a complex number, or a size that is a symbol. Not by torch's own operator<<: a compiler may
- * link libstdc++ into this file, and a stream of one copy is not to be given to another. */
-void put_plain(struct words *w, const c10::IValue &v)
-{
-	char text[40];
-	double d;
-
-	if (v.isInt()) {
-		put_number(w, v.toInt());
-	} else if (v.isBool()) {
-		put(w, v.toBool() ? "True" : "False");
-	} else if (v.isString()) {
-		put_bytes(w, v.toStringRef().data(), v.toStringRef().size());
-	} else if (v.isDouble()) {
-		d = v.toDouble();
-		if (d > -1e10 && d < 1e10 && (double)(int64_t)d == d) {
-			put(w, d == 0 && __builtin_signbit(d) ? "-" : "");
-			put_number(w, (int64_t)d);
-			put(w, ".");
-		} else {
-			put_bytes(w, text, (size_t)snprintf(text, sizeof(text), "%.17g", d));
-		}
-	} else if (v.isList()) {
-		const char *between = "[";
-
-		for (const c10::IValue &one : v.toListRef()) {
-			put(w, between);
-			put_plain(w, one);
-			between = ", ";
-		}
-		put(w, v.toListRef().empty() ? "[]" : "]");
-	}
-}
-
-void put_value(struct words *w, const c10::IValue &v)
-{
-	struct words text;
-
-	text.n = 0;
-	text.cut = false;
-	put_plain(&text, v);
-	put_quoted(w, text.s, text.n);
 }
 
 bool has_value(const c10::IValue &v)
