@@ -155,18 +155,25 @@ def test_without_them_a_line_says_what_helps(world):
     broken, changed = empty / "broken", empty / "changed"
     broken.write_text("#!/bin/sh\necho 'x.h:1:2: error: no member named addGlobalCallback' >&2; exit 1\n")
     changed.write_text("#!/bin/sh\nwhile [ \"$1\" != -o ]; do shift; done; echo 'not a library' > \"$2\"\n")
-    for one in broken, changed:
+    full = empty / "full"
+    full.write_text("#!/bin/sh\necho '/usr/bin/ld: final link failed: No space left on device\ncollect2: error: ld returned 1 exit status' >&2; exit 1\n")
+    for one in broken, changed, full:
         one.chmod(0o755)
+    if os.geteuid() == 0:
+        (world.home / "another/protond/ops").mkdir(parents=True, mode=0o700)
+        os.chown(world.home / "another/protond/ops", 12345, 12345)
     others = world.home / "others/protond"
     others.mkdir(parents=True)
     others.chmod(0o777)
     (world.home / "file").write_text("")
     for env, words in (({**fresh, "PATH": str(empty), "CXX": ""}, "no C++ compiler"),
                        ({**fresh, "CXX": str(broken)}, "no member named addGlobalCallback"),
-                       ({**fresh, "CXX": str(changed)}, "cannot be loaded"),
+                       ({**fresh, "CXX": str(full)}, "make room there"),
+                       ({**fresh, "CXX": str(changed)}, "remove that file"),
                        ({"XDG_CACHE_HOME": str(world.home / "others")}, "is not yours alone"),
                        ({"XDG_CACHE_HOME": str(world.home / "file")}, "set XDG_CACHE_HOME"),
-                       ({"XDG_CACHE_HOME": "here"}, "no absolute path")):
+                       ({"XDG_CACHE_HOME": "here"}, "no absolute path"),
+                       *([({"XDG_CACHE_HOME": str(world.home / "another")}, "protond/ops is not yours alone")] if os.geteuid() == 0 else [])):
         out, said = once(world, **env)
         if "its headers" in "".join(said):
             pytest.skip("torch's headers are not here")

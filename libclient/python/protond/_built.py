@@ -20,6 +20,7 @@ from . import _watch
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _BUILD_S = 600
+_FULL = "No space left on device"
 _HALF = "half-"  # a name of what is not built yet begins so
 
 
@@ -136,6 +137,9 @@ def _compile(torch, part, target):
         if r.returncode == 0:
             return None
         lines = r.stdout.decode(errors="replace").splitlines()
+        full = next((one for one in lines if _FULL in one), None)  # no other version of C++ would help
+        if full is not None:
+            return f"{full.strip()[:300]}: make room there, or set XDG_CACHE_HOME and TMPDIR"
         said = next((one for one in lines if "error" in one), lines[-1] if lines else f"status {r.returncode}")
     return said.strip()[:300]
 
@@ -211,7 +215,8 @@ class Wanted:
         except Lacking as e:
             sys.stderr.write(f"protond: {self._lacks}: {e}\n")
         except (OSError, AttributeError, ValueError) as e:
-            sys.stderr.write(f"protond: {self._lacks}: what was built for torch {torch.__version__} cannot be loaded: {e}\n")
+            sys.stderr.write(f"protond: {self._lacks}: what was built for torch {torch.__version__} cannot be loaded: {e}; remove that file to have it "
+                             "built anew\n")
 
     def load(self, torch):
         """It is there from now on, where it can be."""
