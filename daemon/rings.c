@@ -97,6 +97,7 @@ int ring_open(struct ring *r, int fd, const struct reader_expect *x, struct err 
 	}
 	r->uid = x->uid;
 	r->ns_pid = r->reader.h.pid;
+	r->gpu_lane = 0; /* of another file, perhaps */
 	r->state = RING_LIVE;
 	return 0;
 }
