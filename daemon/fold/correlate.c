@@ -332,14 +332,17 @@ static struct launch *oldest(struct flight *c, uint32_t n)
 	return NULL;
 }
 
-/* Who leaves when there is no room: who has all it can get, else who has waited for long. NULL: nobody. The
- * oldest is the next to be answered. If each newcomer took its place, none of many would be
- * answered: neither the one that left nor, as it goes on, the others. */
-static struct launch *leaver(const struct process *p, struct flight *c)
+/* Who leaves for one of that list where there is no room: who has all it can get, then, for a launch, a record
+ * without one, else who has waited for long. NULL: nobody. The oldest launch is the next to be
+ * answered: if each newcomer took its place, none of many would be, and their records, which find
+ * no launch, would take the places of others. */
+static struct launch *leaver(const struct process *p, struct flight *c, enum launch_list comes)
 {
 	struct launch *l = oldest(c, 2);
 	uint32_t i;
 
+	if (l == NULL && comes != LIST_WAITING)
+		l = flight_first(c, LIST_WAITING);
 	for (i = 2; l == NULL && i < LEAVING; i++) {
 		l = flight_first(c, leaving[i]);
 		if (l != NULL && p->fold->now_ns - l->seen_ns < FULL_NS)
@@ -367,7 +370,7 @@ static struct launch *launch_new(
 	int r;
 
 	if (is_full(p)) {
-		l = leaver(p, c);
+		l = leaver(p, c, list);
 		if (l != NULL)
 			launch_give_up(p, l, LOST_FLIGHT, &c->left);
 		if (c->list[LIST_FREE].n == 0)

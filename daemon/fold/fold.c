@@ -398,7 +398,7 @@ uint32_t fold_early(const struct fold *f, const uint8_t ring[16])
 {
 	const struct process *p = process_find(f, ring);
 
-	return p != NULL ? p->flight.waiting : 0;
+	return p != NULL && p->flight.waiting > flight_open(&p->flight) ? p->flight.waiting : 0;
 }
 
 uint32_t fold_trees(const struct fold *f, const uint8_t ring[16])

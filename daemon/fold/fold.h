@@ -194,7 +194,7 @@ bool fold_has_many(const struct fold *f, const uint8_t ring[16]);
 /* Records that waited are counted a piece at an entry, and open scopes are: it needs entries even if
  * nothing comes. */
 bool fold_is_joining(const struct fold *f, const uint8_t ring[16]);
-/* GPU records of it that came before their launch, and wait. */
+/* GPU records of it that came before their launch, and wait. 0: more launches wait for records. */
 uint32_t fold_early(const struct fold *f, const uint8_t ring[16]);
 /* In so many trees each event of it counts. */
 uint32_t fold_trees(const struct fold *f, const uint8_t ring[16]);

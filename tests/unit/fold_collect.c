@@ -190,6 +190,33 @@ START_TEST(flight_starves_no_tree)
 }
 END_TEST
 
+/* Records whose launches were not waited for: each that took a launch's place would make another one of it. */
+START_TEST(a_record_takes_no_launchs_place)
+{
+	struct fold_limits small = {.launches = 8};
+	struct batch b;
+	uint32_t i;
+
+	start_small(&small);
+	for (i = 0; i < 6; i++)
+		put_kernel(&gpu, N_KERN, 40, 5, 100 + i, 0);
+	drain(&gpu, 50);
+	for (i = 0; i < 8; i++)
+		put_launch(&lane, P_AB, 20, i + 1, 0);
+	drain(&lane, 50);
+	for (i = 0; i < 6; i++)
+		put_kernel(&gpu, N_KERN, 40, 5, 200 + i, 0);
+	for (i = 0; i < 8; i++)
+		put_kernel(&gpu, N_KERN, 40, 5, i + 1, 0);
+	drain(&gpu, 60);
+	b = collect();
+	ck_assert_uint_eq(cell_at(&b, 1, 0, CLASS_COMPUTE, "ROOT/a/b/kern")->count, 8);
+	ck_assert_uint_eq(cell_at(&b, 1, 0, CLASS_COMPUTE, "ROOT/(no launch)/kern")->count, 6 + 6);
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_FLIGHT), 0);
+	batch_free(&b);
+}
+END_TEST
+
 /* Also those of a graph, whose records share one launch. */
 START_TEST(what_runs_has_a_ceiling)
 {
@@ -881,6 +908,7 @@ Suite *suite(void)
 	tcase_add_test(c, a_node_is_described_to_each_session);
 	tcase_add_test(c, open_launches_have_a_ceiling);
 	tcase_add_test(c, flight_starves_no_tree);
+	tcase_add_test(c, a_record_takes_no_launchs_place);
 	tcase_add_test(c, what_runs_has_a_ceiling);
 	tcase_add_loop_test(c, a_session_ends_with_much_in_flight, 0, 2);
 	tcase_add_test(c, leaving_and_then_the_end_is_as_the_end);
