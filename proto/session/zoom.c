@@ -17,8 +17,7 @@
 #define ROWS_ALL_MAX 65536u /* of all lanes: further ones have one each */
 
 /* clang-format off */
-#define CHUNKS       "SELECT first, events, bytes, summary, number FROM trace WHERE session=?1"     \
-	" AND process=?2 ORDER BY number"
+#define CHUNKS       ZOOM_CHUNKS " ORDER BY number"
 #define READ         "SELECT bytes FROM trace WHERE session=?1 AND process=?2 AND number=?3"
 #define READ_SUMMARY "SELECT summary FROM trace WHERE session=?1 AND process=?2 AND number=?3"
 #define DEVICES      \
@@ -199,7 +198,7 @@ static int add_projected(struct zoom *w, struct err *e)
 	return 0;
 }
 
-static int order_lanes(struct zoom *w, struct err *e)
+int zoom_order_lanes(struct zoom *w, struct err *e)
 {
 	uint32_t i, *order;
 	int r = add_projected(w, e); /* the last to be added */
@@ -268,14 +267,14 @@ static int add_chunks(struct zoom *w, uint32_t process, struct err *e)
 		if (sqlite3_column_type(st, 2) != SQLITE_BLOB)
 			continue;
 		kept += load_u64(st, 1);
-		r = zoom_add_chunk(w, process, st, e);
+		r = zoom_add_chunk(w, process, st, NULL, e);
 	}
 	(void)sqlite3_finalize(st);
 	w->gone += all > kept ? all - kept : 0;
 	return r;
 }
 
-static int add_process(struct zoom *w, uint32_t at, struct err *e)
+int zoom_load_process(struct zoom *w, uint32_t at, struct err *e)
 {
 	struct zoomed_process *p = &w->process[at];
 	int r = trace_process_load(&p->p, &w->time, &w->l, w->l.process[at].id);
@@ -284,12 +283,12 @@ static int add_process(struct zoom *w, uint32_t at, struct err *e)
 		return r;
 	w->shown_process[at] = (struct zoom_process){
 		p->p.id, p->p.pid, p->p.ranked ? p->p.rank : -1, p->p.command};
-	r = add_gpus(w, p, e);
-	return r < 0 ? r : add_chunks(w, at, e);
+	p->n_gpus = 0;
+	return add_gpus(w, p, e);
 }
 
 /* What a session's timeline is: when this changes it has got something, or lost it. */
-static int newest(struct zoom *w, int64_t ret[4])
+int zoom_newest(struct zoom *w, int64_t ret[4])
 {
 	sqlite3_stmt *st;
 	int i, more, r = load_prepare(&w->l, NEWEST, &st);
@@ -320,7 +319,7 @@ static int fill(struct zoom *w, struct err *e)
 	if (r == 0)
 		r = trace_time_load(&w->time, &w->l);
 	if (r == 0)
-		r = newest(w, w->newest);
+		r = zoom_newest(w, w->newest);
 	if (r == 0)
 		r = trace_names_open(&w->names, w->l.db, w->l.p, &w->select, e);
 	if (r == 0)
@@ -334,11 +333,14 @@ static int fill(struct zoom *w, struct err *e)
 	w->shown_process = calloc((size_t)w->l.n_processes + 1, sizeof(*w->shown_process));
 	if (r == 0 && (w->process == NULL || w->shown_process == NULL))
 		r = zoom_no_memory(e);
-	for (i = 0; i < w->l.n_processes && r == 0; i++)
-		r = add_process(w, i, e);
+	for (i = 0; i < w->l.n_processes && r == 0; i++) {
+		r = zoom_load_process(w, i, e);
+		if (r == 0)
+			r = add_chunks(w, i, e);
+	}
 	if (r == 0)
 		r = zoom_order_counters(w, e);
-	return r < 0 ? r : order_lanes(w, e);
+	return r < 0 ? r : zoom_order_lanes(w, e);
 }
 
 int zoom_open(
@@ -376,7 +378,8 @@ void zoom_free(struct zoom *w)
 
 	if (w == NULL)
 		return;
-	zoom_cache_fini(w);
+	zoom_cache_clear(w);
+	free(w->cached);
 	zoom_counters_fini(w);
 	(void)sqlite3_finalize(w->read);
 	(void)sqlite3_finalize(w->read_summary);
@@ -401,27 +404,6 @@ void zoom_free(struct zoom *w)
 	profile_free(w->l.p);
 	free((void *)(uintptr_t)w->select.process);
 	free(w);
-}
-
-int zoom_refresh(struct zoom **w, bool *ret_changed, struct err *e)
-{
-	int64_t now[4] = {0};
-	struct zoom *fresh;
-	int r;
-
-	*ret_changed = false;
-	(*w)->l.e = e;
-	r = newest(*w, now);
-	(*w)->l.e = NULL;
-	if (r < 0 || memcmp(now, (*w)->newest, sizeof(now)) == 0)
-		return r;
-	r = zoom_open((*w)->l.db, (*w)->l.session, (*w)->select.process, &fresh, e);
-	if (r < 0)
-		return r;
-	zoom_free(*w);
-	*w = fresh;
-	*ret_changed = true;
-	return 0;
 }
 
 /* --- what it has */

@@ -18,8 +18,7 @@ void zoom_chunk_fini(struct zoomed_chunk *c)
 {
 	uint32_t i;
 
-	free(c->level[0].item);
-	for (i = 1; i < c->n_levels; i++)
+	for (i = 0; c->level != NULL && (i == 0 || i < c->n_levels); i++)
 		free(c->level[i].item);
 	free(c->level);
 	free(c->track);
@@ -429,6 +428,7 @@ static int index_chunk(
 	if (r < 0)
 		return r;
 	memcpy(k->n, c.n, sizeof(k->n));
+	k->bursts = c.n_bursts > 0;
 	r = map_nodes(w, k, &c, e);
 	if (r == 0)
 		r = map_threads(w, k, &c, e);
@@ -453,7 +453,19 @@ static int index_chunk(
 	return r;
 }
 
-int zoom_add_chunk(struct zoom *w, uint32_t process, struct sqlite3_stmt *st, struct err *e)
+/* Behind those that are there. */
+static void count_chunk(struct zoom *w, struct zoomed_chunk *k)
+{
+	k->first_event = (uint32_t)w->events + 1;
+	w->events += k->events;
+	if (k->t0 <= k->t1) {
+		w->t0 = k->t0 < w->t0 ? k->t0 : w->t0;
+		w->t1 = k->t1 > w->t1 ? k->t1 : w->t1;
+	}
+}
+
+int zoom_add_chunk(struct zoom *w, uint32_t process, struct sqlite3_stmt *st,
+	const struct zoomed_chunk *before, struct err *e)
 {
 	struct zoomed_chunk *k;
 	int r;
@@ -463,7 +475,7 @@ int zoom_add_chunk(struct zoom *w, uint32_t process, struct sqlite3_stmt *st, st
 	k = &w->chunk[w->n_chunks++];
 	*k = (struct zoomed_chunk){.process = process,
 		.number = (uint32_t)load_u64(st, 4),
-		.first_event = (uint32_t)w->events + 1,
+		.bytes = (uint32_t)sqlite3_column_bytes(st, 2),
 		.t0 = UINT64_MAX,
 		.launch0 = UINT64_MAX,
 		.told0 = UINT64_MAX,
@@ -472,14 +484,60 @@ int zoom_add_chunk(struct zoom *w, uint32_t process, struct sqlite3_stmt *st, st
 		w->n_chunks--;
 		return zoom_no_memory(e);
 	}
+	if (before != NULL) {
+		k->counted = before->n[TRACE_N_METRICS];
+		k->told0 = before->told0;
+		k->told1 = before->told1;
+	}
 	r = index_chunk(w, k, st, e);
 	k->events = k->n[TRACE_N_SCOPES] + k->n[TRACE_N_OPS] + k->n[TRACE_N_METRICS];
-	w->events += k->events;
-	if (k->t0 <= k->t1) {
-		w->t0 = k->t0 < w->t0 ? k->t0 : w->t0;
-		w->t1 = k->t1 > w->t1 ? k->t1 : w->t1;
-	}
+	count_chunk(w, k);
 	return r;
+}
+
+int zoom_keep_chunk(struct zoom *w, struct zoomed_chunk *take, struct err *e)
+{
+	struct zoomed_chunk *k;
+	uint32_t i;
+	int r;
+
+	if (!ROOM_FOR(w->chunk, w->cap_chunks, w->n_chunks))
+		return zoom_no_memory(e);
+	k = &w->chunk[w->n_chunks++];
+	*k = *take;
+	*take = (struct zoomed_chunk){.level = NULL};
+	free(k->row);
+	k->row = NULL;
+	k->n_rows = 0;
+	if (k->n_levels > 0) {
+		widen(w, k, &k->level[k->n_levels - 1]);
+		r = zoom_place_rows(w, k, &k->level[k->n_levels > 1], e);
+		if (r < 0)
+			return r;
+	}
+	for (i = 0; i < k->n_levels; i++)
+		if (k->level[i].item != NULL)
+			zoom_settle(k, &k->level[i], k->track, k->n_tracks);
+	count_chunk(w, k);
+	return 0;
+}
+
+void zoom_drop_chunk(struct zoom *w, struct zoomed_chunk *c)
+{
+	uint32_t i;
+	size_t n;
+
+	for (i = 0; i < c->n_levels; i++) {
+		n = c->level[i].item != NULL ? c->level[i].n * sizeof(*c->level[i].item) : 0;
+		w->coarse_bytes -= n;
+		w->exact_bytes -= c->exact ? n : 0;
+	}
+	if (c->blob != NULL) {
+		w->kept_bytes -= c->n_blob;
+		w->summarised--;
+	}
+	zoom_chunk_fini(c);
+	*c = (struct zoomed_chunk){.level = NULL};
 }
 
 /* --- what is kept for a while */
@@ -658,10 +716,9 @@ int zoom_place_of(
 	return 0;
 }
 
-void zoom_cache_fini(struct zoom *w)
+void zoom_cache_clear(struct zoom *w)
 {
 	w->asked++;
 	while (cache_drop(w))
 		;
-	free(w->cached);
 }

@@ -119,10 +119,10 @@ static int take(struct zoom *w, struct zoomed_chunk *k, const struct trace_chunk
 {
 	struct trace_process *p = &w->process[k->process].p;
 	const struct trace_metric *m = c->metric;
-	uint32_t i;
+	uint32_t i = to == NULL ? k->counted : 0;
 	int r;
 
-	for (i = 0; i < c->n[TRACE_N_METRICS]; i++, m++) {
+	for (m += i; i < c->n[TRACE_N_METRICS]; i++, m++) {
 		const double v = number_of(m);
 		struct zoom_point point = {.min = v, .max = v, .last = v, .count = 1};
 
@@ -166,7 +166,7 @@ int zoom_add_counters(
 	uint32_t i;
 	int r;
 
-	if (c->n[TRACE_N_METRICS] == 0)
+	if (c->n[TRACE_N_METRICS] <= k->counted)
 		return 0;
 	r = take_chunk(w, k, c, NULL, e);
 	for (i = 0; i < w->n_counters; i++)
@@ -180,6 +180,7 @@ int zoom_order_counters(struct zoom *w, struct err *e)
 {
 	uint32_t i;
 
+	free(w->shown_counter);
 	w->shown_counter = calloc((size_t)w->n_counters + 1, sizeof(*w->shown_counter));
 	if (w->shown_counter == NULL)
 		return zoom_no_memory(e);

@@ -80,7 +80,10 @@ struct zoomed_part {
 struct zoomed_chunk {
 	uint32_t process, number; /* its row's key, with the session */
 	uint32_t events, first_event;
+	uint32_t bytes;                    /* likewise */
 	uint32_t n[TRACE_COUNT_MAX];       /* as it has them */
+	uint32_t counted;                  /* metrics that an older reading of it had */
+	bool bursts;                       /* it has some */
 	uint64_t t0, t1, launch0, launch1; /* launch0 > launch1: none */
 	uint64_t told0, told1;             /* of its metrics; likewise */
 	uint32_t ns, n_levels;             /* the lowest's width is 2^ns; 0: it is always read */
@@ -129,6 +132,7 @@ struct zoom {
 	struct zoom_process *shown_process;
 	uint64_t t0, t1, events, gone;
 	int64_t newest[4];                        /* what it was opened at */
+	uint32_t refreshed;                       /* so often since */
 	struct sqlite3_stmt *read, *read_summary; /* of a chunk, by its key */
 	struct zoomed_cached *cached;
 	uint32_t n_cached, cap_cached;
@@ -153,8 +157,14 @@ static inline uint64_t zoom_width(const struct zoomed_chunk *c, uint8_t level)
 }
 
 /* zoom_chunk.c */
-/* A chunk's row into the index: first, events, bytes, summary are columns of st. */
-int zoom_add_chunk(struct zoom *w, uint32_t process, struct sqlite3_stmt *st, struct err *e);
+/* A chunk's row into the index: first, events, bytes, summary are columns of st. before: an older
+ * reading of it, whose metrics are known; NULL: none. */
+int zoom_add_chunk(struct zoom *w, uint32_t process, struct sqlite3_stmt *st,
+	const struct zoomed_chunk *before, struct err *e);
+/* One of before, which is as it was, to the end of the index. *take is the index's. */
+int zoom_keep_chunk(struct zoom *w, struct zoomed_chunk *take, struct err *e);
+/* What it holds is no longer counted; then fini. */
+void zoom_drop_chunk(struct zoom *w, struct zoomed_chunk *c);
 void zoom_chunk_fini(struct zoomed_chunk *c);
 /* The items of a chunk at a level; they stay until the next question. */
 int zoom_part(
@@ -163,7 +173,7 @@ int zoom_part(
 int zoom_place_of(
 	struct zoom *w, uint32_t chunk, uint32_t at, struct zoom_place *ret, struct err *e);
 bool zoom_is_at_hand(const struct zoom *w, uint32_t chunk, uint8_t level);
-void zoom_cache_fini(struct zoom *w);
+void zoom_cache_clear(struct zoom *w);
 /* The chunk itself, or what `read` (trace.h) reads of it; the caller's to give back. */
 typedef int zoom_read_fn(const void *bytes, size_t n, struct trace_chunk *ret, struct err *e);
 int zoom_read_chunk(
@@ -173,11 +183,16 @@ int zoom_read_chunk(
 /* Which row what is in a chunk has: p is all of it. */
 int zoom_place_rows(
 	struct zoom *w, struct zoomed_chunk *k, const struct zoomed_part *p, struct err *e);
-/* Then each part of it, once: those that stand in another row get the track behind n_tracks more. */
+/* Then each part of it: those that stand in another row get the track behind n_tracks more. */
 void zoom_settle(const struct zoomed_chunk *k, struct zoomed_part *p, struct zoomed_track *track,
 	uint32_t n_tracks);
 
 /* zoom.c */
+#define ZOOM_CHUNKS \
+	"SELECT first, events, bytes, summary, number FROM trace WHERE session=?1 AND process=?2"
+int zoom_load_process(struct zoom *w, uint32_t at, struct err *e); /* all but its chunks */
+int zoom_newest(struct zoom *w, int64_t ret[4]);
+int zoom_order_lanes(struct zoom *w, struct err *e);
 uint32_t zoom_lane_of(struct zoom *w, struct zoomed_lane want); /* ZOOM_NONE: out of memory */
 
 /* zoom_gather.c */

@@ -22,12 +22,19 @@ static bool has_rows(const struct zoomed_lane *l)
 	return l->kind == ZOOM_TASKS || l->kind == ZOOM_SYNCS || l->kind == ZOOM_STREAM;
 }
 
+/* Its track in the chunk, wherever it was put before. */
+static uint32_t own_track(const struct trace_item *v, uint32_t n_tracks)
+{
+	return v->track < n_tracks ? v->track : v->track - n_tracks;
+}
+
 /* How many items of its track follow each other from here. */
-static uint32_t track_length(const struct zoomed_part *p, uint32_t at)
+static uint32_t track_length(const struct zoomed_part *p, uint32_t at, uint32_t n_tracks)
 {
 	uint32_t n = 1;
 
-	while (at + n < p->n && p->item[at + n].track == p->item[at].track)
+	while (at + n < p->n &&
+		own_track(&p->item[at + n], n_tracks) == own_track(&p->item[at], n_tracks))
 		n++;
 	return n;
 }
@@ -66,12 +73,12 @@ static int take_own(struct zoom *w, struct zoomed_chunk *k, const struct zoomed_
 	uint32_t i, j, n, cap = 0, cap_early = 0;
 
 	for (i = 0; i < p->n; i += n) {
-		const struct zoomed_track *t = &p->track[p->item[i].track];
+		const struct zoomed_track *t = &p->track[own_track(&p->item[i], k->n_tracks)];
 		struct zoomed_lane *l = &w->lane[t->lane];
 		struct early x = {.from = UINT64_MAX};
 		uint64_t to = 0, until;
 
-		n = track_length(p, i);
+		n = track_length(p, i, k->n_tracks);
 		if (!has_rows(l) || t->depth >= ROWS_MAX)
 			continue;
 		if (!row_room(l, t->depth))
@@ -137,18 +144,18 @@ void zoom_settle(const struct zoomed_chunk *k, struct zoomed_part *p, struct zoo
 	const struct zoomed_row *to;
 	uint32_t i, j, n, at;
 
-	for (i = 0; i < p->n && k->n_rows > 0; i += n) {
-		at = p->item[i].track;
-		n = track_length(p, i);
+	for (i = 0; i < p->n; i += n) {
+		at = own_track(&p->item[i], n_tracks);
+		n = track_length(p, i, n_tracks);
 		to = moved(k, &track[at]);
-		if (to == NULL)
-			continue;
-		track[n_tracks + at] = (struct zoomed_track){to->lane, to->row};
+		if (to != NULL)
+			track[n_tracks + at] = (struct zoomed_track){to->lane, to->row};
 		for (j = i; j < i + n; j++) {
 			struct trace_item *v = &p->item[j];
+			const bool moves = to != NULL && v->start < to->until &&
+					   (v->count == 1 || v->end <= to->until);
 
-			if (v->start < to->until && (v->count == 1 || v->end <= to->until))
-				v->track = n_tracks + at;
+			v->track = moves ? n_tracks + at : at;
 		}
 	}
 }

@@ -173,6 +173,39 @@ static void bench_counters(struct zoom *w, uint64_t t0, uint64_t t1)
 	(void)printf("%u counters: %.1f ms at most, %u pixels\n", n, most, pixels);
 }
 
+static void run(sqlite3 *db, const char *sql)
+{
+	if (sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK)
+		return;
+	(void)fprintf(stderr, "zoom_bench: %s\n", sqlite3_errmsg(db));
+	exit(1);
+}
+
+/* A chunk comes, in a copy of the timeline that stands before it. */
+static void bench_refresh(sqlite3 *db, int64_t session)
+{
+	struct err e = {0};
+	struct zoom *w, *before;
+	bool changed;
+	double began;
+
+	run(db, "CREATE TEMP TABLE copy AS SELECT * FROM main.trace;"
+		"CREATE UNIQUE INDEX temp.by_key ON copy(session, process, number);"
+		"CREATE TEMP TABLE last AS SELECT * FROM copy ORDER BY end_ns DESC LIMIT 1;"
+		"DELETE FROM copy WHERE (process, number) IN (SELECT process, number FROM last);"
+		"ALTER TABLE copy RENAME TO trace");
+	must(zoom_open(db, session, NULL, &w, &e), &e);
+	run(db, "INSERT INTO temp.trace SELECT * FROM last");
+	before = w;
+	began = now_ms();
+	must(zoom_refresh(&w, &changed, &e), &e);
+	(void)printf("a chunk more: %.1f ms%s\n", now_ms() - began,
+		!changed      ? ", unseen"
+		: w != before ? ", opened afresh"
+			      : "");
+	zoom_free(w);
+}
+
 static int64_t only_session(sqlite3 *db)
 {
 	sqlite3_stmt *st = NULL;
@@ -233,6 +266,7 @@ int main(int argc, char **argv)
 	(void)printf("held %.1f MiB; resident at most %ld MiB\n", (double)state.memory / 1048576,
 		peak_kib() / 1024);
 	zoom_free(w);
+	bench_refresh(db, session);
 	(void)sqlite3_close(db);
 	return 0;
 }
