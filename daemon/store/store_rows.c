@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "rows.h"
 #include "session_terms.h"
@@ -269,13 +270,33 @@ static bool must_last(const struct batch *b)
 	return false;
 }
 
+/* What is written to a file without a name is lost, and tools read another in its place. */
+static int check_name(const struct store_db *d, struct err *e)
+{
+	struct stat open, named;
+
+	if (fstat(d->lock_fd, &open) < 0 ||
+		(stat(d->path, &named) == 0 && named.st_ino == open.st_ino &&
+			named.st_dev == open.st_dev))
+		return 0;
+	return err_set(e, -ESTALE,
+		"%s was moved or removed while protond had it open: put it back, and nothing is "
+		"lost "
+		"while the journal has room; or end protond, and the next one begins an empty "
+		"database, without what waits",
+		d->path);
+}
+
 int store_rows_put(struct store_db *d, const struct batch *b, struct err *e)
 {
 	const bool lasts = must_last(b);
-	int r = 0, rc;
+	int r, rc;
 
 	(void)store_db_from(d); /* checked */
 	d->refused = 0;
+	r = check_name(d, e);
+	if (r < 0)
+		return r;
 	if (lasts)
 		(void)store_exec(d->db, "PRAGMA synchronous=FULL", NULL);
 	rc = store_run(d->q[SQL_BEGIN]);

@@ -23,6 +23,7 @@ import pytest
 from conftest import BUILD, WAIT, World, needs_another_user, needs_mounts, needs_root, open_files, until
 from test_fault import FAULT, Page
 from test_kill import Load, check, ended
+from test_trouble import said
 
 CUT = BUILD / "tests/cut.so"
 EACH = 50
@@ -481,6 +482,20 @@ def test_older_empty_and_linked_files_are_taken(world):
 
 
 # --- two daemons
+
+
+def test_a_database_that_is_moved_away(world):
+    """What is recorded meanwhile waits in the journal, and is said to; nothing is written to a file that nobody finds."""
+    world.start(PROTOND_AUTO_SESSION="off")
+    away = world.db.with_suffix(".away")
+    world.ctl("run", "-q", "-b", "none", "-n", "before", "--", BUILD / "bin/protond-demo")
+    world.db.rename(away)
+    words = world.ctl("run", "-b", "none", "--", BUILD / "bin/protond-demo").stderr
+    assert "could not be finalized" in words and "was moved or removed" in words and "─" not in words, words
+    said(world.ctl("status").stdout, "… was moved or removed while protond had it open")
+    away.rename(world.db)
+    until("it is stored", lambda: world.state("protond-demo") == "finalized")
+    assert "moved or removed" not in world.ctl("status").stdout
 
 
 def test_two_daemons(world, home):
