@@ -109,38 +109,27 @@ static uint64_t drain_whole(struct protond *p, struct ring *r, bool *more)
 	return n > 0 ? (uint64_t)n : 0;
 }
 
+static bool is_too_soon(const struct ring *r)
+{
+	return r->all->drain->behind && mono_ns() - r->taken_ns < BEHIND_NS;
+}
+
 static uint64_t drain_one(struct protond *p, struct ring *r, bool *more)
 {
 	const uint64_t before = p->entries.put;
 	uint64_t n;
 
-	if ((r->all->drain->behind && mono_ns() - r->taken_ns < BEHIND_NS) || has_his_share(p, r))
+	if (is_too_soon(r) || has_his_share(p, r))
 		return 0;
 	n = drain_whole(p, r, more);
 	owed_put(&p->entries.owed, r->uid, p->entries.put - before);
 	return n;
 }
 
-/* What drain_those() is about. */
-static bool is_live(struct ring *r)
-{
-	return r->state == RING_LIVE;
-}
-
-static bool is_gone(struct ring *r)
-{
-	return r->state == RING_GONE;
-}
-
-static bool is_asked(struct ring *r)
-{
-	return !drain_is_past(r, r->asked_ns);
-}
-
-/* Each such ring whose turn it is, beginning with another one each time; at least one, and where the
- * time is over, the next tick goes on. */
-static uint64_t drain_those(struct protond *p, bool (*is_one)(struct ring *r), struct turns *t,
-	uint64_t tick_ns, bool *more)
+/* Each ring in that state whose turn it is, beginning with another one each time; at least one, and
+ * where the time is over, the next tick goes on. */
+static uint64_t drain_those(
+	struct protond *p, enum ring_state state, struct turns *t, uint64_t tick_ns, bool *more)
 {
 	uint64_t moved = 0, before = mono_ns(), now;
 	const uint64_t deadline = before + 2 * tick_ns;
@@ -158,8 +147,7 @@ static uint64_t drain_those(struct protond *p, bool (*is_one)(struct ring *r), s
 		const uint32_t uid = r->uid;
 
 		next = r->next != NULL ? r->next : p->rings.first;
-		/* One that is asked for is taken though the last tick did that, too. */
-		if (!is_one(r) || !round_may(&t->round, uid, is_one != is_asked ? r->taken_ns : 0))
+		if (r->state != state || !round_may(&t->round, uid, r->taken_ns))
 			continue;
 		moved += drain_one(p, r, more);
 		now = mono_ns();
@@ -180,11 +168,50 @@ static uint64_t drain_those(struct protond *p, bool (*is_one)(struct ring *r), s
 static uint64_t drain_rings(struct protond *p, bool *more)
 {
 	const uint64_t begin = mono_ns();
-	uint64_t moved = drain_those(p, is_live, &p->live, TICK_NS, more);
+	uint64_t moved = drain_those(p, RING_LIVE, &p->live, TICK_NS, more);
 	const uint64_t took = mono_ns() - begin;
 
-	return moved + drain_those(p, is_gone, &p->gone,
+	return moved + drain_those(p, RING_GONE, &p->gone,
 			       took < TICK_NS - GONE_NS ? TICK_NS - took : GONE_NS, more);
+}
+
+/* That somebody waits for: longest not drained; of another user than the last one, if there is one. */
+static struct ring *next_asked(const struct protond *p)
+{
+	struct ring *r, *best = NULL;
+	bool same, best_same = true;
+
+	for (r = p->rings.first; r != NULL; r = r->next) {
+		same = r->uid == p->asked_uid;
+		if (drain_is_past(r, r->asked_ns) || is_too_soon(r) ||
+			owed_is_over(&p->entries.owed, r->uid) ||
+			(best != NULL &&
+				(same != best_same ? same : r->taken_ns >= best->taken_ns)))
+			continue;
+		best = r;
+		best_same = same;
+	}
+	return best;
+}
+
+/* Where one user's took that long, or the processor was another's, one of another is taken, too. */
+static uint64_t drain_asked(struct protond *p, bool *more)
+{
+	const uint64_t deadline = mono_ns() + ASKED_NS;
+	struct ring *r = next_asked(p);
+	const uint32_t first = r != NULL ? r->uid : 0;
+	uint64_t moved = 0;
+
+	while (r != NULL && !p->entries.stuck) {
+		p->asked_uid = r->uid;
+		moved += drain_one(p, r, more);
+		r = next_asked(p);
+		if (mono_ns() >= deadline &&
+			(p->asked_uid != first || r == NULL || r->uid == first))
+			break;
+	}
+	*more |= r != NULL;
+	return moved;
 }
 
 /* Much is journaled, or new, that the store did not take yet. */
@@ -240,7 +267,7 @@ static bool look_at_sessions(struct protond *p)
 /* Whoever asks about jobs does not wait for all that those of others have. */
 static uint64_t answer(struct protond *p, bool *ret_works, bool *more)
 {
-	const uint64_t moved = drain_those(p, is_asked, &p->asked, ASKED_NS, more);
+	const uint64_t moved = drain_asked(p, more);
 
 	*more |= !drain_notes(&p->rings);
 	*ret_works = look_at_sessions(p);
@@ -766,7 +793,6 @@ void protond_fini(struct protond *p)
 	free(p->drain.arena);
 	poison_close(&p->entries.poison);
 	owed_fini(&p->entries.owed);
-	round_fini(&p->asked.round);
 	round_fini(&p->live.round);
 	round_fini(&p->gone.round);
 	home_close(&p->d);

@@ -64,7 +64,8 @@ struct protond {
 	struct turns {
 		uint32_t cursor; /* the ring that is first in the next tick */
 		struct round round;
-	} asked, live, gone; /* whose ring is drained next */
+	} live, gone;       /* whose ring is drained next */
+	uint32_t asked_uid; /* whose ring was drained last because somebody asked */
 	bool apart;      /* the last tick was for a transaction or a trim, and not for the rings */
 	int64_t trimmed; /* what malloc had left when it last gave back to the system */
 };
