@@ -17,12 +17,14 @@
 #include "turn.h"
 
 #define ANSWER_NS 1000000u /* for those that are told in one tick */
+#define DOOR_PART 8u       /* of the time of who asks about all: somebody may connect without end */
 #define BEHIND    16u      /* users of whom it is remembered, within a tick, that one waits */
 
 struct drained {
 	struct drained *next;
 	struct fair_place place; /* waits there: it is to be told */
 	uint64_t asked_ns, deadline_ns;
+	uint64_t door_ns; /* until then it waits for those who have just connected, too */
 	uint8_t ring[16]; /* zeroes: all of uid's */
 	int64_t uid;      /* -1: everybody's; of a ring: whose it is */
 	drained_fn *fn;
@@ -51,7 +53,7 @@ static bool is_adopted(const struct drained *w, const struct ring *r)
 /* Asks for what lacks: of those that have just connected, and of the rings. */
 static bool is_there(const struct protond *p, const struct drained *w)
 {
-	bool whole = intake_was_clear(p->d.intake, w->asked_ns);
+	bool whole = intake_was_clear(p->d.intake, w->asked_ns) || mono_ns() >= w->door_ns;
 	struct ring *r;
 
 	for (r = p->rings.first; r != NULL; r = r->next) {
@@ -188,6 +190,7 @@ int when_drained(
 {
 	const struct ring *r = ring_find(&p->rings, ring);
 	struct drained w = {.deadline_ns = deadline_ns,
+		.door_ns = deadline_ns,
 		.uid = r != NULL ? (int64_t)r->uid : -1,
 		.fn = fn,
 		.arg = arg};
@@ -199,7 +202,9 @@ int when_drained(
 int daemon_when_drained(
 	struct daemon *d, int64_t uid, uint32_t timeout_ms, drained_fn *fn, void *arg)
 {
-	const struct drained w = {.deadline_ns = mono_ns() + timeout_ms * 1000000ull,
+	const uint64_t now = mono_ns(), ns = timeout_ms * 1000000ull;
+	const struct drained w = {.deadline_ns = now + ns,
+		.door_ns = now + ns / DOOR_PART,
 		.uid = uid,
 		.fn = fn,
 		.arg = arg};

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "conn.h"
 #include "drained.h"
 #include "fold.h"
 #include "host_clock.h"
@@ -152,6 +153,33 @@ START_TEST(a_ring_that_is_no_process_yet)
 }
 END_TEST
 
+/* Others connect without end: who asks about all waits for those at the door for a part of his time. */
+START_TEST(a_crowd_at_the_door)
+{
+	struct intake in = {.clearing = true}; /* more than can be heard */
+	struct ring r = {.all = &p.rings, .uuid = {1}, .state = RING_LIVE, .adopted = true};
+	uint32_t one = 0, all = 0;
+
+	p.d.intake = &in;
+	p.rings.first = &r;
+	now_ns = 1;
+	ck_assert_int_eq(when_drained(&p, r.uuid, 100000000, on_drained_of, &one), 0);
+	ck_assert_int_eq(daemon_when_drained(&p.d, -1, 100, on_drained_of, &all), 0);
+	now_ns = 12500000;
+	drained_check(&p);
+	ck_assert_uint_eq(all, 0);
+	now_ns = 12500001;
+	drained_check(&p);
+	ck_assert_uint_eq(all, 1);
+	ck_assert_uint_eq(one, 0); /* what he wrote may come with one at the door */
+	in.clear_ns = 1;
+	drained_check(&p);
+	ck_assert_uint_eq(one, 2);
+	p.rings.first = NULL;
+	p.d.intake = NULL;
+}
+END_TEST
+
 START_TEST(the_end_tells_those_that_ask_meanwhile)
 {
 	nine_ask();
@@ -174,6 +202,7 @@ Suite *suite(void)
 	tcase_add_test(t, whoever_asks_again_is_behind_those_that_wait);
 	tcase_add_test(t, whoever_asks_much_is_told_in_turn);
 	tcase_add_loop_test(t, a_ring_that_is_no_process_yet, 0, 2);
+	tcase_add_test(t, a_crowd_at_the_door);
 	tcase_add_test(t, the_end_tells_those_that_ask_meanwhile);
 	return s;
 }
