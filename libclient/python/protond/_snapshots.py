@@ -182,6 +182,10 @@ def _stop():
     _reader = None
 
 
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_stop)  # a child has no such thread
+
+
 def begin(torch):
     """CUDA is in use. What goes wrong here is not the program's."""
     global _reader
