@@ -5,7 +5,7 @@ import { type Promised, set } from "../state";
 import { copyText } from "../table";
 
 function Link({ words, to, jump }: { words: string; to: Place; jump: (p: Place) => void }) {
-	return <p class="linked">{words} <button class="plain" title={shown(to.name)} onClick={() => jump(to)}>{shown(to.name)}</button>, {time(to.dur_ns)} at {time(to.start_ns)}</p>;
+	return <p class="linked">{words} <button class="plain" title={shown(to.name)} onClick={() => jump(to)}>{shown(to.name)}</button><br />{time(to.dur_ns)} at {time(to.start_ns)}</p>;
 }
 
 export function EventOf({ of: d, sel, lane, jump, close }: { of: Promised<EventAnswer | null>; sel: { start: number; dur: number; name: string } | null; lane: Lane | undefined; jump: (p: Place) => void; close: () => void }) {
