@@ -212,11 +212,13 @@ void zoom_counts_fini(struct zoom_counts *c);
 /* --- search */
 
 /* The first event that begins after `from_ns` (or the last before it) whose name has `part` in it,
- * upper or lower case alike; its lane among ask's. -ENOENT. */
+ * upper or lower case alike, or is it; its lane among ask's. Of those that begin at one time one
+ * comes after the other by its id: so from event to event none is left out. -ENOENT. */
 struct zoom_find {
 	const char *part;
 	uint64_t from_ns;
-	bool back;
+	uint32_t event;       /* that begins at from_ns; 0: none */
+	bool back, whole;     /* whole: the name is `part` */
 	const uint32_t *lane; /* NULL: all */
 	uint32_t n_lanes;
 };

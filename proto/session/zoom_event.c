@@ -152,18 +152,30 @@ struct finding {
 	bool found;
 };
 
-static bool is_nearer(const struct finding *q, uint64_t at)
+/* a before b. */
+static bool is_before(uint64_t a_ns, uint32_t a, uint64_t b_ns, uint32_t b)
 {
+	return a_ns != b_ns ? a_ns < b_ns : a < b;
+}
+
+static bool is_nearer(const struct finding *q, uint64_t at, uint32_t event)
+{
+	const struct zoom_slice *b = q->best;
+	/* Without an event all that begin then are behind us. */
+	const uint32_t from = q->f->event != 0 || q->f->back ? q->f->event : UINT32_MAX;
+
 	if (q->f->back)
-		return at < q->f->from_ns && (!q->found || at > q->best->start_ns);
-	return at > q->f->from_ns && (!q->found || at < q->best->start_ns);
+		return is_before(at, event, q->f->from_ns, from) &&
+		       (!q->found || is_before(b->start_ns, b->event, at, event));
+	return is_before(q->f->from_ns, from, at, event) &&
+	       (!q->found || is_before(at, event, b->start_ns, b->event));
 }
 
 static bool may_have(const struct finding *q, const struct zoomed_chunk *k)
 {
 	uint32_t i;
 
-	if (k->t0 > k->t1 || (q->f->back ? k->t0 >= q->f->from_ns : k->t1 <= q->f->from_ns) ||
+	if (k->t0 > k->t1 || (q->f->back ? k->t0 > q->f->from_ns : k->t1 < q->f->from_ns) ||
 		(q->found && (q->f->back ? k->t1 < q->best->start_ns : k->t0 > q->best->start_ns)))
 		return false;
 	for (i = 0; i < k->n[TRACE_N_NODES]; i++)
@@ -181,7 +193,8 @@ static void find_in(struct finding *q, uint32_t chunk, const struct zoomed_part 
 	for (i = 0; i < p->n; i++, v++) {
 		const struct zoomed_track *t = &p->track[v->track];
 
-		if (!q->named[v->node] || !q->wanted[t->lane] || !is_nearer(q, v->start))
+		if (!q->named[v->node] || !q->wanted[t->lane] ||
+			!is_nearer(q, v->start, q->w->chunk[chunk].first_event + v->event))
 			continue;
 		l = &q->w->lane[t->lane];
 		q->found = true;
@@ -230,7 +243,8 @@ int zoom_find(struct zoom *w, const struct zoom_find *f, struct zoom_slice *ret,
 	if (q.wanted == NULL || q.named == NULL)
 		r = zoom_no_memory(e);
 	for (i = 0; r == 0 && i < w->names.n; i++) {
-		q.named[i] = strcasestr(w->names.v[i].name, f->part) != NULL;
+		q.named[i] = f->whole ? strcmp(w->names.v[i].name, f->part) == 0
+				      : strcasestr(w->names.v[i].name, f->part) != NULL;
 		any |= q.named[i];
 	}
 	if (r == 0 && any)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT. view_zoom_seams.c: rows of GPU work over the seams of chunks: none lies
- * over another, an event has one row whatever is asked, and what could stay in the first row does. */
+ * over another, an event has one row whatever is asked, and what could stay in the first row does; and the next of
+ * a name is each of them once. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -165,6 +167,51 @@ START_TEST(seams)
 }
 END_TEST
 
+/* From event to event of a name, forth and back: each once, also of those that begin together. */
+START_TEST(each_once)
+{
+	struct summariser s = {0};
+	struct trace_pack k = {0};
+	sqlite3 *db = new_session();
+	struct zoom_find f = {.part = "k", .whole = true};
+	struct zoom_slice at;
+	struct zoom *w;
+	struct err e;
+	uint32_t i, seen = 0;
+
+	begin(&k);
+	for (i = 0; i < 60; i++) {
+		ck_assert(trace_pack_op(&k, &(struct trace_op){.start = 1000 * (1 + i / 4),
+						    .end = 1000 * (1 + i / 4) + 10,
+						    .launched = 1,
+						    .class = CLASS_COMPUTE,
+						    .config = TRACE_NONE}));
+		if (i % 7 == 6)
+			store(&k, db, &s, i / 7);
+	}
+	store(&k, db, &s, 60 / 7);
+	ck_assert_int_eq(zoom_open(db, 7, NULL, &w, &e), 0);
+	for (f.back = false; zoom_find(w, &f, &at, &e) == 0; seen++) {
+		ck_assert_uint_eq(at.event, seen + 1);
+		f.from_ns = at.start_ns;
+		f.event = at.event;
+	}
+	ck_assert_uint_eq(seen, 60);
+	for (f.back = true; zoom_find(w, &f, &at, &e) == 0; seen--) {
+		ck_assert_uint_eq(at.event, seen - 1);
+		f.from_ns = at.start_ns;
+		f.event = at.event;
+	}
+	ck_assert_uint_eq(seen, 1);
+	f.part = "K";
+	ck_assert_int_eq(zoom_find(w, &f, &at, &e), -ENOENT);
+	zoom_free(w);
+	trace_pack_fini(&k);
+	summariser_fini(&s);
+	ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+}
+END_TEST
+
 Suite *suite(void)
 {
 	Suite *s = suite_create("zoom_seams");
@@ -172,6 +219,7 @@ Suite *suite(void)
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, seams, 0, 12);
+	tcase_add_test(tc, each_once);
 	suite_add_tcase(s, tc);
 	return s;
 }

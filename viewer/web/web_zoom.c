@@ -629,9 +629,11 @@ static const char *recorded(struct web_ask *a, const struct zoom *z, const char 
 
 int web_find(struct web_ask *a)
 {
-	const char *dir = web_query_get(&a->q, "dir");
+	const char *dir = web_query_get(&a->q, "dir"), *event = web_query_get(&a->q, "event");
 	struct zoom_find f = {.part = web_query_get(&a->q, "name"),
-		.back = dir != NULL && strcmp(dir, "prev") == 0};
+		.back = dir != NULL && strcmp(dir, "prev") == 0,
+		.whole = event != NULL};
+	uint64_t id = 0;
 	struct text *t = &a->to->body;
 	struct zoom_slice s = {0};
 	uint32_t *lanes = NULL;
@@ -642,9 +644,13 @@ int web_find(struct web_ask *a)
 		r = read_numbers(a, "lanes", &lanes, &f.n_lanes);
 	f.lane = lanes;
 	if (r == 0 && (f.part == NULL || *f.part == '\0' ||
-			      !web_query_u64(&a->q, "from", UINT64_MAX / 4, &f.from_ns)))
-		r = err_set(&a->run->e, -EINVAL, "find takes name=TEXT&from=NS&dir=next or prev");
+			      !web_query_u64(&a->q, "from", UINT64_MAX / 4, &f.from_ns) ||
+			      (event != NULL && !web_query_u64(&a->q, "event", UINT32_MAX, &id))))
+		r = err_set(&a->run->e, -EINVAL,
+			"find takes name=TEXT&from=NS&dir=next or prev, and event=ID: from that "
+			"event to others of this very name");
 	if (r == 0) {
+		f.event = (uint32_t)id;
 		f.part = recorded(a, z, f.part);
 		r = zoom_find(z, &f, &s, &a->run->e);
 	}

@@ -600,7 +600,7 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 		if (!name)
 			return say("select something first");
 		try {
-			const f = await getJson<Found>(`${api(id, "find")}?name=${encodeURIComponent(name.slice(0, 1000))}&from=${Math.round(sel.start)}&dir=${dir}`);
+			const f = await getJson<Found>(`${api(id, "find")}?name=${encodeURIComponent(name.slice(0, 1000))}&from=${Math.round(sel.start)}&dir=${dir}${name.length > 1000 ? "" : `&event=${h.ev || 0}`}`);
 			if (!f.found)
 				return say(dir === "next" ? "that was the last" : "that was the first");
 			jump({ name, event: f.id ?? 0, lane: f.lane!, depth: f.depth ?? 0, start_ns: f.start!, dur_ns: f.dur! });
