@@ -8,18 +8,17 @@
  * two looks at all tails:
  *
  * - First look: goal = tail. The window's events end here.
- * - Second look, made when the first is complete. A mark that came before an event below some goal
+ * - Second look, when the first is complete. A mark that came before an event below some goal
  *   was published before that event, hence before the first look at that event's lane ended, hence
  *   is below the second look's tail of its own lane.
  * - Scan: each lane is walked up to the second look; `first` is the end of its last mark that is not
  *   later than the end of the first look. A later one need not come before any of the window's
  *   events; what has to come before it may stand in a lane behind the second look.
- * - Tables are read after the scan, so that every id in the window is below their counts, and are
- *   journaled before.
+ * - Tables are read after the scan, so that every id in the window is below, and journaled before.
  * - Lanes up to `first`, in pieces that end with a mark, in the order of those. In a window without
  *   SESSION, where the marks of one thread alone have an order, threads take turns.
- * - All lanes up to goal, by turns. After each piece of these and of those before: what the GPU did, as far as it is
- *   there by now (drain_ahead.c).
+ * - All lanes up to goal, by turns. After each piece, as after those before: what the GPU did by now
+ *   (drain_ahead.c).
  * - Sums that were open at the first look, as they stand now, when they are due (drain_sums.c): what
  *   was said before they were opened is folded by then.
  *
