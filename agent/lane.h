@@ -20,7 +20,7 @@ struct counted;
 struct path_slot {
 	uint32_t parent, name; /* name: process-local; 0: empty */
 	uint32_t path;
-	uint32_t next; /* where the path is that was entered after it the last time */
+	uint32_t pad0;
 };
 
 /* Where the sum of a path's events of one kind is; stale unless that is between tail and end. */
@@ -65,7 +65,6 @@ struct lane {
 	uint32_t counted_tid, counted_epoch;
 	/* Stays good when the lane changes hands. */
 	_Alignas(64) struct path_slot cache[CACHE_SLOTS];
-	uint32_t entered;  /* in it: the newest */
 	struct lane *sums; /* of a thread under pressure: where its sums are; else NULL */
 	/* Of a lane of sums: see sums.c. */
 	uint64_t end;   /* of the open ones; not above tail: there are none */

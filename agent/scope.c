@@ -125,19 +125,6 @@ static inline bool slot_is(const struct path_slot *s, uint32_t parent, uint32_t 
 	return s->name == name && s->parent == parent;
 }
 
-/* A loop enters its scopes in the same order again and again, and what it does in them takes the cache's
- * lines away: the next one is asked for now. */
-static inline void cache_entered(struct lane *l, const struct path_slot *s)
-{
-	struct path_slot *before = &l->cache[l->entered];
-	const uint32_t at = (uint32_t)(s - l->cache);
-
-	if (unlikely(before->next != at))
-		before->next = at;
-	l->entered = at;
-	__builtin_prefetch(&l->cache[s->next]);
-}
-
 static void cache_keep(struct path_slot *line, const struct path_slot *s)
 {
 	uint32_t i;
@@ -384,7 +371,6 @@ void scope_enter(struct pd_thread *t, uint32_t name)
 		return;
 	}
 	path = s->path;
-	cache_entered(l, s);
 	n = &l->shared->now;
 	if (likely(HOT->cpu == CPU_TSC)) {
 		begin = agent_tsc();

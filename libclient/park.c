@@ -357,6 +357,8 @@ static void turn(void)
 
 	if (n < 0)
 		return;
+	if (n == 0 || atomic_load(&pd.main_gone))
+		pd_end_with_program();
 	if (n == 0 && patience >= 0)
 		park.try = true;
 	if (p[1].revents != 0 && bell_is_there())
@@ -380,7 +382,6 @@ static void *park_main(void *unused)
 			turn();
 		else
 			bell_lost();
-		pd_end_with_program();
 	}
 	return NULL;
 }

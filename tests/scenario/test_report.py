@@ -195,7 +195,7 @@ def test_in_a_notebook(world, what):
     assert tag == "iframe" and attributes["sandbox"] == "allow-scripts", "of an origin of its own"
     (world.home / "inside.html").write_text(attributes["srcdoc"])
     page = Report(world.home / "inside.html")
-    tree = page.json("s/f1/tree")
+    tree = page.json("api/s/f1/tree")
     tool = json.loads(world.view("flat", GOLDEN / "frames.hatchet", "--json").stdout)["data"]
     names = {row[0] for row in tool["rows"]}
     assert ({tree["names"][n] for n in tree["node"]["name"]} >= names) == (what == "all")

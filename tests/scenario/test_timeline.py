@@ -98,7 +98,7 @@ def test_windows_of_a_recording(world, gz):
     world.start()
     until("summaries for what has none", lambda: [r[2] or None for r in world.sql(stored)] == [r[2] for r in rows])
     for events, chunk, summary in rows:
-        assert (summary is not None) == (events >= 1024) and (summary or 0) <= chunk // 10
+        assert (summary is not None) == (events >= 64) and (summary or 0) <= chunk // (10 if events >= 1024 else 4)
     out = world.home / "all.protond"
     world.view("export", "all", "-f", "protond", "-o", out)
     for summaries in ("kept", "none"):
