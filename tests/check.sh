@@ -11,7 +11,7 @@
 # processors. Each part writes its log under build/check/; a part that cannot run its tool fails by name.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-MAKE=${MAKE:-make} SAN=${SAN:-} fuzz_seconds=${FUZZ_SECONDS:-2}
+MAKE=${MAKE:-make} SAN=${SAN:-} fuzz_seconds=${FUZZ_SECONDS:-1}
 export CC=${CC:-cc} PYTHON=${PYTHON:-/usr/bin/python3}
 out=build/check
 cores=$(nproc)

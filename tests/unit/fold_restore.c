@@ -813,8 +813,8 @@ Suite *suite(void)
 	TCase *c = tcase_create("property");
 
 	tcase_set_timeout(c, 120);
-	tcase_add_loop_test(c, often_is_as_once, 0, 20);
-	tcase_add_loop_test(c, restored_is_as_never_ended, 0, 40);
+	tcase_add_loop_test(c, often_is_as_once, 0, 10);
+	tcase_add_loop_test(c, restored_is_as_never_ended, 0, 20);
 	tcase_add_test(c, without_what_is_in_flight_it_differs);
 	tcase_add_test(c, a_newer_pending_is_told);
 	tcase_add_test(c, an_older_pending_is_read);
