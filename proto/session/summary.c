@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT. summary.c: what a chunk of the timeline looks like from afar.
  *
- * Bytes: "PTS1", or "PTS2" beside a chunk with calls; then in two frames of zstd, each with its bytes before and after, the head, the
- * tracks and all levels but the lowest; and the lowest. A level is its columns, one after the other. */
+ * Bytes: "PTS1", or "PTS2" beside a chunk with calls; then in two frames of zstd, each with its bytes
+ * before and after, the head, the tracks and all levels but the lowest; and the lowest. A level is its
+ * columns, one after the other. */
 #include "summary.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT. view_syncs.c: calls that wait have a lane beside their thread's, say what they
  * waited for and what let them come back, and stand in tracks of their own in files. And what colours scopes have. */
-#include "export_format.h"
+#include "export_help.h"
 #include "summariser.h"
 #include "view_help.h"
 #include "zoom.h"
@@ -252,54 +252,38 @@ START_TEST(lanes)
 }
 END_TEST
 
-static bool file_has(export_timeline_fn *write, sqlite3 *db, const char *words)
-{
-	struct export_left left;
-	struct err e = {0};
-	char *bytes;
-	size_t n;
-	FILE *f = open_memstream(&bytes, &n);
-	bool has;
-
-	ck_assert_int_eq(write(db, 7, NULL, f, &left, &e), 0);
-	ck_assert_int_eq(fclose(f), 0);
-	has = memmem(bytes, n, words, strlen(words)) != NULL;
-	if (!has)
-		(void)fprintf(stderr, "%.*s\n", (int)n, bytes);
-	free(bytes);
-	return has;
-}
-
 START_TEST(files)
 {
 	sqlite3 *db = session(1, 0);
 
-	ck_assert(file_has(chrome_trace_write, db,
+	ck_assert(help_file_has(chrome_trace_write, db, NULL,
 		"\"cat\":\"cuda_sync\",\"name\":\"cudaEventSynchronize\",\"pid\":100,"
 		"\"tid\":65000100,\"ts\":1.700,\"dur\":1.400,"));
-	ck_assert(file_has(
-		chrome_trace_write, db, "\"tid\":65000100,\"args\":{\"name\":\"100, syncs\"}"));
-	ck_assert(file_has(pftrace_write, db, "cuda_sync"));
-	ck_assert(file_has(pftrace_write, db, "syncs"));
-	ck_assert(file_has(kineto_write, db, "\"name\":\"cudaEventSynchronize\",\"pid\":100,"));
-	ck_assert(file_has(kineto_write, db,
+	ck_assert(help_file_has(chrome_trace_write, db, NULL,
+		"\"tid\":65000100,\"args\":{\"name\":\"100, syncs\"}"));
+	ck_assert(help_file_has(pftrace_write, db, NULL, "cuda_sync"));
+	ck_assert(help_file_has(pftrace_write, db, NULL, "syncs"));
+	ck_assert(help_file_has(
+		kineto_write, db, NULL, "\"name\":\"cudaEventSynchronize\",\"pid\":100,"));
+	ck_assert(help_file_has(kineto_write, db, NULL,
 		"\"cat\":\"cuda_sync\",\"name\":\"Event Sync\",\"pid\":0,\"tid\":4200000100,"
 		"\"ts\":1.700,\"dur\":1.400,\"args\":{\"cuda_sync_kind\":\"Event "
 		"Sync\",\"stream\":-1,"
 		"\"correlation\":1700,\"device\":0,\"wait_on_stream\":7,"
 		"\"wait_on_cuda_event_record_corr_id\":1200,\"wait_on_cuda_event_id\":43968,"
 		"\"event name\":\"loss ready\"}}"));
-	ck_assert(file_has(
-		chrome_trace_write, db, "\"event\":\"0xabc0\",\"event name\":\"loss ready\"}}"));
-	ck_assert(file_has(chrome_trace_write, db,
+	ck_assert(help_file_has(chrome_trace_write, db, NULL,
+		"\"event\":\"0xabc0\",\"event name\":\"loss ready\"}}"));
+	ck_assert(help_file_has(chrome_trace_write, db, NULL,
 		"\"context\":1,\"stream\":7,\"context name\":\"serving\","));
-	ck_assert(file_has(pftrace_write, db, "loss ready"));
-	ck_assert(file_has(kineto_write, db, "\"name\":\"Stream Wait Event\",\"pid\":0,"));
-	ck_assert(file_has(kineto_write, db, "\"name\":\"Context Sync\",\"pid\":0,"));
-	ck_assert(!file_has(kineto_write, db, "cuda_sync_kind\":\"cuda"));
+	ck_assert(help_file_has(pftrace_write, db, NULL, "loss ready"));
+	ck_assert(
+		help_file_has(kineto_write, db, NULL, "\"name\":\"Stream Wait Event\",\"pid\":0,"));
+	ck_assert(help_file_has(kineto_write, db, NULL, "\"name\":\"Context Sync\",\"pid\":0,"));
+	ck_assert(!help_file_has(kineto_write, db, NULL, "cuda_sync_kind\":\"cuda"));
 	ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
 	db = session(2, 0); /* whose stream 7 it is, nobody says: the program's row */
-	ck_assert(file_has(kineto_write, db,
+	ck_assert(help_file_has(kineto_write, db, NULL,
 		"\"name\":\"Stream "
 		"Sync\",\"pid\":100,\"tid\":4200000100,\"ts\":3.400,\"dur\":1.700,"
 		"\"args\":{\"cuda_sync_kind\":\"Stream "
@@ -326,9 +310,9 @@ START_TEST(colors)
 	ck_assert_str_eq(c->name, "step");
 	ck_assert_uint_eq(c->color, NAMED_COLOR | 0xff8800);
 	zoom_free(w);
-	ck_assert(file_has(chrome_trace_write, db, "\"step\"],\"color\":\"#ff8800\"}}"));
-	ck_assert(file_has(kineto_write, db, "\"color\":\"#ff8800\"}}"));
-	ck_assert(file_has(pftrace_write, db, "#ff8800"));
+	ck_assert(help_file_has(chrome_trace_write, db, NULL, "\"step\"],\"color\":\"#ff8800\"}}"));
+	ck_assert(help_file_has(kineto_write, db, NULL, "\"color\":\"#ff8800\"}}"));
+	ck_assert(help_file_has(pftrace_write, db, NULL, "#ff8800"));
 	ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
 }
 END_TEST

@@ -10,15 +10,6 @@
 
 #include <sqlite3.h>
 
-static uint64_t seed;
-
-static uint64_t draw(void) /* xorshift */
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	return seed ^= seed << 17;
-}
-
 #include "summariser.h"
 #include "trace.h"
 #include "view_help.h"
@@ -27,6 +18,15 @@ static uint64_t draw(void) /* xorshift */
 #define NODES   30u
 #define THREADS 3u
 #define DEPTH   4u
+
+static uint64_t seed;
+
+static uint64_t draw(void) /* xorshift */
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	return seed ^= seed << 17;
+}
 
 static uint32_t below(uint32_t n)
 {

@@ -32,7 +32,7 @@ static void on_ending(int sig)
 /* What is ignored stays so. A limit of a file's size is an error of writing, with words. */
 static void watch_endings(void)
 {
-	static const int endings[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGALRM, SIGXCPU};
+	static const int endings[] = {ENDING_SIGNALS};
 	struct sigaction now;
 	size_t i;
 

@@ -8,6 +8,9 @@
 
 #include "err.h"
 
+/* What ends the program, and takes what is half written with it. <signal.h> */
+#define ENDING_SIGNALS SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGALRM, SIGXCPU
+
 struct output {
 	char target[PATH_MAX]; /* behind links */
 	char temporary[PATH_MAX + 8];

@@ -11,9 +11,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "output.h"
+
 /* --- a signal that would end the program waits until the folder is gone */
 
-static const int endings[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGALRM, SIGXCPU};
+static const int endings[] = {ENDING_SIGNALS};
 #define ENDINGS (sizeof(endings) / sizeof(endings[0]))
 
 static _Atomic int ended; /* the signal */
