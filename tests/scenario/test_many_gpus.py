@@ -24,10 +24,12 @@ def test_many_threads_on_many_gpus(world):
 
 
 def test_more_in_flight_than_there_is_memory_for(world):
-    """What cannot be waited for is counted under its name; what comes of it is under (no launch), and no tree pays for it."""
+    """What cannot be waited for is counted under its name; what comes of it is under (no launch), and no tree pays for it.
+    A record that came before its launch may be let go, too: the launch then has none."""
     world.start(PROTOND_MEMORY_MB="2")
     words, tree = storm(world, "8 4 4 60000 50000 60000")
     lost = {r["cause"]: r["count"] for r in ask(world, "x", "select cause, count from losses")}
-    assert list(lost) == [20] and 0 < lost[20] < 50000, words
-    assert tree == {"/worker/empty_kernel": 60000 - lost[20], "/(no launch)/empty_kernel": lost[20]}
+    none, flight = lost.pop(11, 0), lost.pop(20)
+    assert lost == {} and none < 1000 and 0 < flight < 50000, words
+    assert tree == {"/worker/empty_kernel": 60000 - none - flight, "/(no launch)/empty_kernel": none + flight}
     assert "too many were in flight (memory_mb" in words
