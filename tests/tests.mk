@@ -39,6 +39,8 @@ $(UNIT): $(B)/tests/%: tests/unit/%.c $(B)/tests/main.o $(B)/flags $$(call ar,$$
 LD_daemon_poison := -Wl,--wrap=fold_apply,--wrap=fold_has_many
 # Sessions that record, and a journal that is full, at its word.
 LD_daemon_device := -Wl,--wrap=fold_each_session,--wrap=entry_put,--wrap=entry_flush
+# Allocations fail at its word.
+LD_wire_summary := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 # The fold needs no event loop and no database: a test that has neither.
 $(B)/tests/alone_fold: private LIB_DAEMON = $(shell pkg-config --libs libzstd 2>/dev/null) -lm
 $(B)/tests/alone_fold: private LIB_VIEWER :=

@@ -369,8 +369,7 @@ int trace_tracks_make(const struct trace_chunk *c, const uint16_t *depth, struct
 	free(m.stream);
 	if (r < 0)
 		trace_tracks_fini(&m.t);
-	else
-		*ret = m.t;
+	*ret = m.t;
 	return r;
 }
 

@@ -39,7 +39,7 @@ struct trace_tracks { /* trace_tracks_fini() */
 	uint32_t n_tracks, n_items;
 };
 
-/* depth: of each of the chunk's nodes. -ENOMEM; -EBADMSG: its keys were chosen against us. */
+/* depth: of each of the chunk's nodes. -ENOMEM; -EBADMSG: its keys were chosen against us. *ret has no tracks then. */
 int trace_tracks_make(const struct trace_chunk *c, const uint16_t *depth, struct trace_tracks *ret);
 void trace_tracks_fini(struct trace_tracks *t);
 

@@ -352,7 +352,7 @@ static int widest_level(const struct zoom *w, const struct zoomed_chunk *k,
 	const struct trace_chunk *c, const uint16_t *depth, struct summary *ret)
 {
 	const double ticks = w->process[k->process].p.ticks;
-	struct trace_tracks t = {.n_items = 0};
+	struct trace_tracks t;
 	uint32_t finest = 0;
 	int r = trace_tracks_make(c, depth, &t);
 

@@ -327,6 +327,67 @@ START_TEST(sizes)
 }
 END_TEST
 
+/* --- allocations fail */
+
+static uint32_t until_none; /* so many succeed; 0: all */
+
+void *__real_malloc(size_t n), *__real_calloc(size_t n, size_t each),
+	*__real_realloc(void *p, size_t n);
+void *__wrap_malloc(size_t n), *__wrap_calloc(size_t n, size_t each),
+	*__wrap_realloc(void *p, size_t n);
+
+static bool refused(void)
+{
+	return until_none > 0 && --until_none == 0;
+}
+
+void *__wrap_malloc(size_t n)
+{
+	return refused() ? NULL : __real_malloc(n);
+}
+
+void *__wrap_calloc(size_t n, size_t each)
+{
+	return refused() ? NULL : __real_calloc(n, each);
+}
+
+void *__wrap_realloc(void *p, size_t n)
+{
+	return refused() ? NULL : __real_realloc(p, n);
+}
+
+/* Whichever allocation fails, nothing of what was there before is taken for a track, and nothing is left. */
+START_TEST(without_memory)
+{
+	struct trace_tracks t;
+	uint32_t n, at = 0;
+	void *bytes;
+	int r;
+
+	seed = 5;
+	any_chunk(SUMMARY_EVENTS_MIN);
+	do {
+		memset(&t, 0x5a, sizeof(t));
+		until_none = ++at;
+		r = trace_tracks_make(&m.c, m.depth, &t);
+		until_none = 0;
+		ck_assert(r == 0 || (r == -ENOMEM && t.track == NULL && t.item == NULL &&
+					    t.n_tracks == 0 && t.n_items == 0));
+		trace_tracks_fini(&t);
+	} while (r < 0);
+	ck_assert_uint_gt(at, 5);
+	at = 0;
+	do {
+		until_none = ++at;
+		r = summary_of(&m.c, m.depth, 1, SIZE_MAX, &bytes, &n);
+		until_none = 0;
+		ck_assert(r == 0 || (r == -ENOMEM && bytes == NULL && n == 0));
+		free(bytes);
+	} while (r < 0);
+	ck_assert_uint_gt(at, 8);
+}
+END_TEST
+
 Suite *suite(void)
 {
 	Suite *s = suite_create("summary");
@@ -335,6 +396,7 @@ Suite *suite(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, sums, 0, 60);
 	tcase_add_loop_test(tc, sizes, 0, 8);
+	tcase_add_test(tc, without_memory);
 	suite_add_tcase(s, tc);
 	return s;
 }
