@@ -21,6 +21,8 @@ export async function pageOf(b, { zoom = 1, dark = false, width = 1280, height =
 	const p = await own.newPage();
 	p.close = () => own.close();
 	p.errors = [];
+	p.asked = 0; // requests
+	p.on("request", () => p.asked++);
 	p.on("pageerror", (e) => p.errors.push(`${e.message}`));
 	p.on("console", (m) => m.type() === "error" && p.errors.push(m.text()));
 	await p.setViewport({ width: Math.round(width / zoom), height: Math.round(height / zoom), deviceScaleFactor: zoom });
@@ -28,9 +30,10 @@ export async function pageOf(b, { zoom = 1, dark = false, width = 1280, height =
 	return p;
 }
 
-// Waits until nothing is asked for any more, what came was drawn, and nothing was asked for because of it.
+// Waits until nothing is asked for any more, what came was drawn, and nothing was asked for because of it: twice in a row.
 export async function settled(p) {
-	for (let i = 0; i < 2; i++) {
+	for (let calm = 0, asked; calm < 2; calm = p.asked === asked ? calm + 1 : 0) {
+		asked = p.asked;
 		await p.waitForNetworkIdle({ idleTime: 60, concurrency: 0, timeout: 30000 });
 		await p.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => requestIdleCallback(() => requestIdleCallback(done))))));
 	}
