@@ -3,6 +3,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import sqlite3
 import subprocess
 
@@ -197,3 +198,44 @@ def test_words_about_an_argument_of_any_bytes(world):
                         ("é".encode()[:1] + "é".encode() + b".hatchet", "\\xc3é.hatchet")):
         r = subprocess.run([BUILD / "bin/protonview", name], env=world.env, cwd=world.home, capture_output=True, timeout=WAIT, check=False)
         assert r.returncode == 1 and r.stderr.decode() == f"protonview: {shown}: no such file\n"
+
+
+KINDS = {"a folder": os.mkdir, "a pipe": os.mkfifo, "a socket": lambda path: socket.socket(socket.AF_UNIX).bind(str(path)),
+         "a device": lambda path: os.symlink("/dev/zero", path)}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_no_file_is_refused(world, kind):
+    """At once, with what to do, whatever would wait for it."""
+    there = world.home / "there"
+    KINDS[kind](there)
+    for words, env, next in ((["sessions"], {"PROTOND_DB": str(there)}, "--db or PROTOND_DB"), (["tree", "--db", there, "x"], {}, "--db or PROTOND_DB"),
+                             (["tree", there], {}, "standard input, `-`"), (["diff", there, there], {}, "standard input"),
+                             (["import", there], {}, "that another profiler wrote"), (["recover", there], {}, "")):
+        r = world.view(*words, env=env, check=False)
+        assert r.returncode == 1 and len(r.stderr.splitlines()) == 1 and next in r.stderr, (words, r.returncode, r.stderr)
+        assert words == ["recover", there] or f"{there} is {kind}, not a file: " in r.stderr, (words, r.stderr)
+
+
+def test_a_pipe_beside_a_database(world):
+    world.ctl("run", "-q", "-n", "s", "--", "true")
+    world.ctl("shutdown")
+    for name in ("-wal", "-journal"):
+        beside = world.home / f"store.db{name}"
+        beside.unlink(missing_ok=True)
+        os.mkfifo(beside, 0o444)
+        r = world.view("sessions", check=False)
+        assert r.returncode == 1 and f"{beside} is a pipe, not a file: remove it" in r.stderr, r.stderr
+        beside.unlink()
+    assert "s " in world.view("sessions", "--all").stdout
+
+
+def test_what_a_shell_pipes(world):
+    """Standard input, and <(…), which is a pipe that somebody writes; also where a session has the folder's name."""
+    file = chain(world.home / "x.hatchet", 3)
+    for source in ("- <x.hatchet", "<(cat x.hatchet)", "/dev/stdin <x.hatchet"):
+        r = subprocess.run(["bash", "-c", f"{BUILD}/bin/protonview tree {source}"], env=world.env, cwd=world.home, capture_output=True, text=True, timeout=WAIT)
+        assert r.stdout == world.view("tree", file).stdout, (source, r.stderr)
+    (world.home / "train").mkdir()
+    world.ctl("run", "-q", "-n", "train", "--", BUILD / "bin/protond-demo")
+    assert "ROOT" in world.view("tree", "train").stdout

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "guess.h"
+#include "input.h"
 #include "profile.h"
 #include "schema.h"
 #include "selector.h"
@@ -183,14 +184,32 @@ static int open_as(const char *path, bool immutable, sqlite3 **ret, struct err *
 	return r;
 }
 
+/* SQLite would wait at a pipe, also at one that somebody made beside the database. */
+static int check_files(const char *path, struct err *e)
+{
+	static const char *const beside[] = {"-wal", "-journal"};
+	char name[4096 + 16];
+	size_t i;
+	int r = input_check(path, "name a database with --db or PROTOND_DB", e);
+
+	if (r == 0 && access(path, R_OK) < 0)
+		r = err_set(e, neg_errno(), "%s: %s", path, strerror(errno));
+	for (i = 0; i < sizeof(beside) / sizeof(*beside) && r == 0; i++) {
+		(void)snprintf(name, sizeof(name), "%s%s", path, beside[i]);
+		if (access(name, F_OK) == 0)
+			r = input_check(name, "remove it", e);
+	}
+	return r;
+}
+
 int pick_open(const char *path, struct sqlite3 **ret, bool *ret_partial, struct err *e)
 {
 	char wal[4096 + 8];
 	struct stat st;
-	int r;
+	int r = check_files(path, e);
 
-	if (access(path, R_OK) < 0)
-		return err_set(e, -errno, "%s: %s", path, strerror(errno));
+	if (r < 0)
+		return r;
 	*ret_partial = false;
 	r = open_as(path, false, ret, e);
 	if (r != -EAGAIN)

@@ -2,7 +2,6 @@
  */
 #include "source.h"
 
-#include <fcntl.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "human.h"
+#include "input.h"
 #include "paths.h"
 #include "pick.h"
 #include "rpc.h"
@@ -19,6 +19,7 @@
 #define FILE_MAX   ((size_t)1 << 30)
 #define PATH_BYTES 4096
 #define MAGIC      "SQLite format 3"
+#define NEXT       "name a file or a session, or give what comes out of it as standard input, `-`"
 
 /* --- files */
 
@@ -139,12 +140,12 @@ static int open_file(
 {
 	bool is_stdin = strcmp(path, "-") == 0;
 	char head[sizeof(MAGIC)], *bytes;
-	int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC), r;
+	int fd = is_stdin ? STDIN_FILENO : input_open(path, NEXT, e), r;
 	sqlite3 *db;
 	size_t n;
 
 	if (fd < 0)
-		return err_set(e, -errno, "%s: %s", path, strerror(errno));
+		return fd;
 	if (!is_stdin && pread(fd, head, sizeof(head), 0) == (ssize_t)sizeof(head) &&
 		is_database(head, sizeof(head))) {
 		(void)close(fd);

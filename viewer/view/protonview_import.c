@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT. protonview_import.c: the verb import: another profiler's file as a
  * portable session. */
-#include <fcntl.h>
 #include <limits.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -8,6 +7,7 @@
 #include <unistd.h>
 
 #include "import.h"
+#include "input.h"
 #include "output.h"
 #include "progress.h"
 #include "protonview_verb.h"
@@ -94,9 +94,9 @@ int view_import(struct run *run)
 		return err_set(&run->e, -EINVAL, "import writes a database, which must be a file");
 	if (!force && access(to, F_OK) == 0)
 		return err_set(&run->e, -EEXIST, "%s exists; --force overwrites it", to);
-	fd = open(from, O_RDONLY | O_CLOEXEC);
+	fd = input_open(from, "import reads a file that another profiler wrote", &run->e);
 	if (fd < 0)
-		return err_set(&run->e, neg_errno(), "%s: %s", from, strerror(errno));
+		return fd;
 	r = output_open(to, &o, &run->e);
 	if (r == 0) {
 		r = import_to(
