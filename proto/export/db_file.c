@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "schema.h"
+
 static int copy(int fd, FILE *to, struct err *e)
 {
 	char bytes[8192];
@@ -33,7 +35,7 @@ static int fill_at(const char *path, db_fill_fn *fill, void *arg, struct err *e)
 	if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
 		sqlite3_exec(db, "PRAGMA journal_mode=OFF;PRAGMA synchronous=OFF", NULL, NULL,
 			NULL) != SQLITE_OK)
-		r = err_set(e, -EIO, "a temporary database cannot be made: %s", sqlite3_errmsg(db));
+		r = err_set(e, -EIO, "a temporary database cannot be made: %s", schema_errmsg(db));
 	(void)unlink(path); /* whatever ends us leaves nothing */
 	if (r == 0)
 		r = fill(db, arg, e);

@@ -5,6 +5,7 @@
 #include "db_file.h"
 #include "export_format.h"
 #include "portable.h"
+#include "schema.h"
 
 struct from {
 	struct sqlite3 *db;
@@ -20,7 +21,7 @@ static int fill(struct sqlite3 *to, void *arg, struct err *e)
 		return 0;
 	return e->code != 0 ? e->code
 			    : err_set(e, rc == SQLITE_FULL ? -ENOSPC : -EIO,
-				      "the session cannot be copied: %s", sqlite3_errmsg(to));
+				      "the session cannot be copied: %s", schema_errmsg(to));
 }
 
 int protond_write(struct sqlite3 *db, int64_t id, const struct profile_select *s, FILE *to,

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "chrome_events.h"
+#include "schema.h"
 
 #define FLUSH_BYTES   (1u << 18)
 #define PROGRESS_ROWS 4096u
@@ -42,7 +43,7 @@ static void wrong(struct sorted *s)
 					       : -EIO,
 			"the events cannot be sorted: %s; they wait in a temporary file: "
 			"SQLITE_TMPDIR names its folder",
-			sqlite3_errmsg(s->db));
+			schema_errmsg(s->db));
 }
 
 static void no_memory(struct sorted *s)

@@ -7,6 +7,7 @@
 
 #include "gpu_terms.h"
 #include "holder_rows.h"
+#include "schema.h"
 
 #define WHOSE "pid, rank, device, kind"
 const char sql_memory_schema[] =
@@ -159,6 +160,6 @@ int sql_memory_fill(void *to, struct sqlite3 *db, int64_t id, const struct profi
 		(void)sqlite3_finalize(f.in[i]);
 	f.failed |= sqlite3_exec(to, "COMMIT", NULL, NULL, NULL) != SQLITE_OK;
 	if (r == 0 && f.failed)
-		r = err_set(e, -EIO, "the tables of memory cannot be made: %s", sqlite3_errmsg(to));
+		r = err_set(e, -EIO, "the tables of memory cannot be made: %s", schema_errmsg(to));
 	return r;
 }

@@ -7,6 +7,7 @@
 
 #include "loss_terms.h"
 #include "parts.h"
+#include "schema.h"
 #include "sql_memory.h"
 #include "tree_rows.h"
 
@@ -62,7 +63,7 @@ static const char schema[] =
 static int wrong(sqlite3 *to, struct err *e)
 {
 	return err_set(e, sqlite3_errcode(to) == SQLITE_FULL ? -ENOSPC : -EIO,
-		"the tables cannot be made: %s", sqlite3_errmsg(to));
+		"the tables cannot be made: %s", schema_errmsg(to));
 }
 
 static int exec(sqlite3 *to, const char *sql, struct err *e)

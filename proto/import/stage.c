@@ -8,6 +8,7 @@
 #include "arena.h"
 #include "gpu_terms.h"
 #include "nodehash.h"
+#include "schema.h"
 
 #define NAME_MAX_BYTES TRACE_TEXT_MAX
 #define DEVICES_MAX    1024u
@@ -40,7 +41,7 @@ int stage_wrong(struct stage *s)
 		code == SQLITE_FULL    ? -ENOSPC
 		: code == SQLITE_NOMEM ? -ENOMEM
 				       : -EIO,
-		"the session cannot be written: %s%s", sqlite3_errmsg(s->db),
+		"the session cannot be written: %s%s", schema_errmsg(s->db),
 		code == SQLITE_FULL || code == SQLITE_IOERR
 			? "; events wait in a temporary file: SQLITE_TMPDIR names its folder"
 			: "");

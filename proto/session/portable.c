@@ -115,7 +115,7 @@ static int copy_table(const struct copy *c, const struct rows_of *p, struct err 
 	if (rc != SQLITE_OK)
 		(void)err_set(e, -EIO, "cannot write the portable file (table %s): %s; %s",
 			schema_tables[p->table].name, sqlite3_errmsg(c->from),
-			sqlite3_errmsg(c->to));
+			schema_errmsg(c->to));
 	(void)sqlite3_finalize(select);
 	(void)sqlite3_finalize(insert);
 	return rc;

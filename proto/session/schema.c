@@ -232,3 +232,12 @@ bool schema_fs_is_remote(long magic)
 			return true;
 	return false;
 }
+
+/* What the system said stays with the file: SQLite's error may be one that followed. */
+const char *schema_errmsg(sqlite3 *db)
+{
+	int os = 0;
+
+	(void)sqlite3_file_control(db, "main", SQLITE_FCNTL_LAST_ERRNO, &os);
+	return os > 0 ? strerror(os) : sqlite3_errmsg(db);
+}

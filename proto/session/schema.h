@@ -53,6 +53,10 @@ int schema_shade(struct sqlite3 *db);
 int schema_mend_table(struct sqlite3 *db, const struct schema_table *t, bool look, bool *ret_lacks);
 int schema_shade_table(struct sqlite3 *db, const struct schema_table *t);
 
+/* What went wrong with a database that is written; in the system's words where SQLite has none, as of
+ * a limit on file sizes. Valid until the next call. */
+const char *schema_errmsg(struct sqlite3 *db);
+
 /* A file system, by statfs(), on which no database can be. */
 bool schema_fs_is_remote(long magic);
 

@@ -340,8 +340,17 @@ def test_a_limit_of_file_sizes(small, name, end):
     before = sorted(p.name for p in small.home.rglob("*"))
     r = small.view("export", "in.protond", "-f", name, "-o", f"x.{end}", check=False, env={"TMPDIR": str(small.home / "tmp")},
                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64)))
-    assert r.returncode == 1 and r.stderr.startswith("protonview: "), (r.returncode, r.stderr)
+    assert r.returncode == 1 and r.stderr.startswith("protonview: ") and re.search("File (is )?too large", r.stderr), (r.returncode, r.stderr)
     assert sorted(p.name for p in small.home.rglob("*")) == before
+
+
+@pytest.mark.parametrize("words", [["export", "in.protond", "-f", "protond", "-o", "-"], ["export", "in.protond", "-f", "sqlite", "-o", "-"],
+                                   ["import", "in.json", "-o", "new"], ["recover", "in.protond", "-o", "new"]], ids=" ".join)
+def test_a_limit_of_file_sizes_on_the_way(small, words):
+    """Where what is written is a database first, and standard output has no limit."""
+    r = small.view(*words, check=False, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
+    assert r.returncode == 1 and "File too large" in r.stderr and len(r.stderr.splitlines()) == 1, (r.returncode, r.stderr)
+    assert not (small.home / "new").exists()
 
 
 @pytest.mark.parametrize("what", ["cut", "changed"])

@@ -3,6 +3,7 @@
 #include "protonview_run.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -185,6 +186,8 @@ int protonview_run(int argc, char **argv)
 		options_complete(argc - 3, argv + 3, offer_sessions);
 		return EXIT_OK;
 	}
+	(void)signal(
+		SIGXFSZ, SIG_IGN); /* a limit of a file's size is an error of writing, with words */
 	run = calloc(1, sizeof(*run));
 	if (run == NULL)
 		return EXIT_NOT;

@@ -43,7 +43,7 @@ struct job {
 static int db_fail(struct job *j)
 {
 	return err_set(j->e, sqlite3_errcode(j->to) == SQLITE_FULL ? -ENOSPC : -EIO,
-		"the copy cannot be written: %s", sqlite3_errmsg(j->to));
+		"the copy cannot be written: %s", schema_errmsg(j->to));
 }
 
 static int execute(struct job *j, const char *sql)
