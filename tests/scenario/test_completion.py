@@ -57,11 +57,18 @@ def test_sessions_and_jobs(world):
     world.ctl("start", "$(touch ran)", "--pid", job.pid)
     world.ctl("tag", "one", "base", "gpu:h200")
     mine = f"@job:{job.pid}"
-    assert words(world, "protonctl", "finalize", "") == ["@last", "@auto", "one", "@tag:base", "@tag:gpu:h200", mine], "what a shell would run is left out"
+    assert words(world, "protonctl", "finalize", "") == ["@last", "one", "@tag:base", "@tag:gpu:h200", mine], "what a shell would run is left out"
     assert words(world, "protonctl", "where", "@j") == [mine] and words(world, "protonview", "tree", "@j") == [mine]
     assert words(world, "protonctl", "note", "@tag:g") == ["@tag:gpu:h200"] == words(world, "protonview", "diff", "one", "@tag:g")
     assert words(world, "protonctl", "delete", "one", "o") == ["one"]
     assert words(world, "protonctl", "finalize", "one", "") == []
+    world.ctl("finalize", "one")
+    world.ctl("finalize", "$(touch ran)")
+    for verb in ("finalize", "set", "stop", "activate", "top"):
+        assert words(world, "protonctl", verb, "") == [mine], f"{verb}: what is over is over, and @last is it"
+    world.ctl("start", "two", "--pid", job.pid)
+    assert words(world, "protonctl", "set", "") == ["@last", "two", mine]
+    assert "one" in words(world, "protonctl", "rename", ""), "of all"
     assert words(world, "protonctl", "pause", "") == [str(job.pid)]
     assert words(world, "protonctl", "where", str(job.pid)[:1]) == [str(job.pid)]
     world.stop()

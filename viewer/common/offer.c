@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "complete.h"
 #include "label.h"
@@ -52,23 +53,48 @@ static void put_tags(const char *begin, const struct pick_row *row)
 	}
 }
 
-void offer_sessions(const char *begin)
+/* Whether the newest one of the user's that somebody asked for, or automatic one, goes on. */
+static bool newest_is_live(const struct listing *l, bool automatic)
 {
-	const struct listing_wish all = {.all = true};
+	uint32_t i;
+
+	for (i = 0; i < l->n; i++)
+		if (!l->row[i].empty && l->row[i].uid == geteuid() &&
+			(strcmp(l->row[i].source, "auto") == 0) == automatic)
+			return l->row[i].ended_ns == 0;
+	return false;
+}
+
+static void offer(const char *begin, bool live)
+{
+	const struct listing_wish all = {.all = true, .ask = live};
+	struct listing l = {.n = 0};
 	struct source how;
-	struct listing l;
 	struct err e;
 	uint32_t i;
 
-	complete_put(begin, "@last", "the newest that somebody asked for");
-	complete_put(begin, "@auto", "the newest automatic one");
-	if (listing_read(&all, &l, &how, &e) == 0) {
-		for (i = 0; i < l.n; i++) {
-			complete_put(begin, l.row[i].name, l.row[i].command);
-			put_tags(begin, &l.row[i]);
-		}
-		listing_free(&l);
+	(void)listing_read(&all, &l, &how, &e);
+	if (!live || newest_is_live(&l, false))
+		complete_put(begin, "@last", "the newest that somebody asked for");
+	if (!live || newest_is_live(&l, true))
+		complete_put(begin, "@auto", "the newest automatic one");
+	for (i = 0; i < l.n; i++) {
+		if (live && l.row[i].ended_ns != 0)
+			continue;
+		complete_put(begin, l.row[i].name, l.row[i].command);
+		put_tags(begin, &l.row[i]);
 	}
+	listing_free(&l);
 	if (*begin == '\0' || *begin == '@')
 		offer_jobs(begin, "@job:");
+}
+
+void offer_sessions(const char *begin)
+{
+	offer(begin, false);
+}
+
+void offer_live_sessions(const char *begin)
+{
+	offer(begin, true);
 }

@@ -75,6 +75,9 @@ static int cmd_complete(struct ctl *c)
 		if (cmd->completes == 'b')
 			offer_jobs(begin, "");
 		break;
+	case 'l':
+		offer_live_sessions(begin);
+		break;
 	case 'j':
 		offer_jobs(begin, "");
 		break;

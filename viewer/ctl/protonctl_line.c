@@ -224,7 +224,7 @@ int ctl_parse(struct ctl *c, int argc, char **argv)
 	if (ctl_option(c, "help") != NULL)
 		return CTL_HELP;
 	for (k = 0; k < c->argc && c->cmd->completes != 0; k++) {
-		if (*c->argv[k] == '\0' && strchr("sjb", c->cmd->completes) != NULL)
+		if (*c->argv[k] == '\0' && strchr("sljb", c->cmd->completes) != NULL)
 			return ctl_usage(c, "empty name; is a shell variable unset?");
 	}
 	if (c->argc < c->cmd->min)

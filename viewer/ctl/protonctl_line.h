@@ -47,8 +47,8 @@ struct command {
 	const struct option_def *options; /* NULL-terminated; common ones come on top */
 	bool passes;                      /* the first word that is no option ends the options */
 	bool signs;                       /* -WORD is a positional word, as +WORD is */
-	/* Positional words: 's' session, 'j' pid of a job, 'b' both, 'c' program, 'h' topic of
-	 * help, 'w' one of the words that args lists, 0 files. */
+	/* Positional words: 's' session, 'l' session that is not over, 'j' pid of a job, 'b' both,
+	 * 'c' program, 'h' topic of help, 'w' one of the words that args lists, 0 files. */
 	char completes;
 };
 

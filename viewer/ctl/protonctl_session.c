@@ -99,7 +99,7 @@ const struct command command_stop = {.name = "stop",
 	.help = "record no more for now; `activate` goes on",
 	.examples = "protonctl stop slow\n",
 	.options = no_options,
-	.completes = 's'};
+	.completes = 'l'};
 
 static int cmd_activate(struct ctl *c)
 {
@@ -114,7 +114,7 @@ const struct command command_activate = {.name = "activate",
 	.help = "go on with a stopped session",
 	.examples = "protonctl activate slow\n",
 	.options = no_options,
-	.completes = 's'};
+	.completes = 'l'};
 
 /* "+sync" and "-sync" of the command line, parted by commas as the wire has them. False: another
  * word. */
@@ -174,7 +174,7 @@ const struct command command_set = {.name = "set",
 	.examples = "protonctl set slow +sync\nprotonctl set slow -sync\n",
 	.options = no_options,
 	.signs = true,
-	.completes = 's'};
+	.completes = 'l'};
 
 static void say_unsettled(struct ctl *c, const struct rpc_reply *r)
 {
@@ -379,4 +379,4 @@ const struct command command_finalize = {.name = "finalize",
 	.help = "end a session and store it",
 	.examples = "protonctl finalize slow\nprotonctl finalize slow -o slow.hatchet\n",
 	.options = finalize_options,
-	.completes = 's'};
+	.completes = 'l'};

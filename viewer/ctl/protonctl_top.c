@@ -297,4 +297,4 @@ const struct command command_top = {.name = "top",
 		"or one thread, all the time.\n",
 	.examples = "protonctl top\nprotonctl top --once @last\nprotonctl top -b -c 60 >top.txt\n",
 	.options = top_options,
-	.completes = 's'};
+	.completes = 'l'};
