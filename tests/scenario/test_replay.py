@@ -227,6 +227,33 @@ def test_calls_that_wait(world):
     assert len(beside) == 1 and not beside & {e["tid"] for e in rows}, "a lane of their own"
 
 
+ASKED = ["sync", "apis", "apis --by thread", "flat --by call", "streams", "critical", "breakdown --queues", "breakdown --scope waits", "steps --scope waits",
+         "steps --every 1ms", "series", "export --force -f pftrace -o x"]
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_advice_does_what_it_promises(world, asked):
+    """Of a tree alone: what the line says to run is run, and then there is an answer."""
+    dump = world.home / "waits.cuptidump"
+    subprocess.run([BUILD / "replay/gen", "waits", "13.0", dump], check=True)
+    world.start(PROTOND_AUTO_SESSION="off")
+    verb, *rest = asked.split()
+    said = record(world, dump, "plain") and world.view(verb, "plain", *rest, check=False).stderr
+    words = re.search(r"`(?:protonctl run )?(-[^`]*?)(?: -- CMD)?`", said)
+    assert words, said
+    record(world, dump, "as told", *words[1].split())
+    r = world.view(verb, "as told", *rest, check=False)
+    assert r.returncode == 0 or verb == "series" and "no scope of the timeline had metrics" in r.stderr, (words[1], r.stderr)
+    tree = record(world, dump, "timeline", "-d", "both") and world.view(verb, "timeline", *rest, check=False)
+    assert tree.returncode == 0 or words[1].replace("-d both", "").strip() in tree.stderr or verb == "series", tree.stderr
+
+
+def record(world, dump, name, *words):
+    world.ctl("start", name, "--all", *words)
+    assert play(world, dump).returncode == 0
+    return world.ctl("finalize", name)
+
+
 OVERHEADS = {("cold/[lazy load]", "lazy_load", 1, 40000), ("cold/[queue full]", "queue_full", 2, 1000),
              ("[buffer request]", "buffer_request", 1, 50), ("[overhead]", "overhead", 1, 60)}
 

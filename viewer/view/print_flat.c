@@ -118,7 +118,9 @@ static void flat_notes(struct text *t, const struct flat *f, const struct print_
 			f->n - o->rows == 1 ? "" : "s");
 	if (f->total_ns != 0) {
 		snprintf(words, sizeof(words), "of %.3f ms, the time of %s", f->total_ns / 1e6,
-			f->is_cpu ? "the outermost scopes" : "all GPU work");
+			f->is_cpu               ? "the outermost scopes"
+			: f->by == FLAT_BY_call ? "all these calls"
+						: "all GPU work");
 		print_words(t, o->term, "share: ", words);
 	}
 	if (f->has_hist)

@@ -9,11 +9,16 @@
 #include "protonview_verb.h"
 
 #define ROWS 20u /* shown, without --rows */
+#define NONE_BY_THREAD                                                                       \
+	"--by thread: it has no timeline with calls; `protonctl run -d both -s api -- CMD` " \
+	"records one"
 
 static int read_threads(void *arg, struct sqlite3 *db, int64_t id, const struct profile_select *s,
 	struct export_left *ret_left, struct err *e)
 {
-	return apis_of_timeline(db, id, s, ret_left, (struct apis **)arg, e);
+	const int r = apis_of_timeline(db, id, s, ret_left, (struct apis **)arg, e);
+
+	return r == -ENODATA ? err_set(e, r, NONE_BY_THREAD) : r;
 }
 
 /* NAN: that is not known. */
@@ -154,8 +159,10 @@ int view_apis(struct run *run)
 		r = err_set(&run->e, -ENOMEM, "out of memory");
 	if (r == 0 && a->n == 0)
 		r = err_set(&run->e, -ENOENT,
-			"no calls were recorded; `protonctl run -s api -- CMD` and "
-			"`protonctl set SESSION +api` record them");
+			by == APIS_BY_thread
+				? NONE_BY_THREAD
+				: "no calls were recorded; `protonctl run -s api -- CMD` and "
+				  "`protonctl set SESSION +api` record them");
 	if (r == 0 && run_given(run, OPT_JSON))
 		json(run, p, a, (enum apis_by)by);
 	else if (r == 0)

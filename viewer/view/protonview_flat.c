@@ -4,7 +4,6 @@
 #include "metrics_raw.h"
 #include "print_json.h"
 #include "protonview_verb.h"
-#include "session_terms.h"
 
 static int show_flat(struct run *run, const struct view *v)
 {
@@ -20,8 +19,10 @@ static int show_flat(struct run *run, const struct view *v)
 		r = flat_new(v, (enum flat_by)by, &f);
 	if (r == -ENODATA && by == FLAT_BY_call)
 		return err_set(&run->e, r,
-			"--by call: no calls were recorded; the switches that do are " SWITCH_WORDS
-			" (start -s)");
+			"--by call: no calls were recorded; `protonctl run -s api -- CMD` records "
+			"all "
+			"of them, -s sync those that wait, -s queue launches, -s overhead what the "
+			"driver does");
 	if (r == -ENODATA && by != FLAT_BY_name)
 		return err_set(&run->e, r,
 			"--by %s: no GPU work was recorded, and scopes have no %s",

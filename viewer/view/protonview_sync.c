@@ -8,11 +8,16 @@
 #include "waits.h"
 
 #define ROWS 20u /* shown, without --rows */
+#define NONE                                                                              \
+	"it has no timeline with calls that wait for the GPU; `protonctl run -d both -s " \
+	"sync -- CMD` records one"
 
 static int read_waits(void *arg, struct sqlite3 *db, int64_t id, const struct profile_select *s,
 	struct export_left *ret_left, struct err *e)
 {
-	return waits_read(db, id, s, NULL, ret_left, (struct waits **)arg, e);
+	const int r = waits_read(db, id, s, NULL, ret_left, (struct waits **)arg, e);
+
+	return r == -ENODATA ? err_set(e, r, NONE) : r;
 }
 
 /* The dearest first: by bubble, then by what it blocked. */
@@ -138,9 +143,7 @@ int view_sync(struct run *run)
 	if (r == 0 && site == NULL)
 		r = err_set(&run->e, -ENOMEM, "out of memory");
 	if (r == 0 && n == 0)
-		r = err_set(&run->e, -ENOENT,
-			"no call that waits for the GPU is in the timeline; `protonctl run -d both "
-			"-s sync -- CMD` records them");
+		r = err_set(&run->e, -ENOENT, NONE);
 	if (r == 0 && w->left_out > 0)
 		warning_add(&run->warnings,
 			"sync: %llu calls or operations of processes with over %u are not counted",
