@@ -84,7 +84,6 @@ static void on_attach(struct conn *c, const struct message *m, struct err *e)
 		return;
 	}
 	c->attached = true;
-	log_line(LOG_INFO, "attached", "pid=%u uid=%u want=%u", c->pid, c->uid, w.want);
 }
 
 /* The file's name below rings/, if it has one there: what is found again after a restart, and
@@ -279,9 +278,6 @@ static void on_ring(struct conn *c, const struct message *m, int *fd, struct err
 		all->d->bad_rings += !c->again;
 		log_line(LOG_WARN, "ring_refused", "pid=%u uid=%u error=%d text=%s", c->pid, c->uid,
 			-reply.code, log_quote(quoted, sizeof(quoted), words.text));
-	} else {
-		log_line(LOG_INFO, "ring", "pid=%u lanes=%u named=%d", c->pid, reply.n_lanes,
-			c->ring->file[0] != '\0');
 	}
 	(void)snprintf(reply.text, sizeof(reply.text), "%.255s", words.text);
 	if (conn_send(c, &reply, sizeof(reply), RV_CTL, ctl) < 0)

@@ -119,9 +119,9 @@ void ring_leave(struct protond *p, struct ring *r)
 		return;
 	(void)fold_get_process(r->all->d->fold, r->uuid, &did);
 	log_line(did.drops > 0 ? LOG_WARN : LOG_INFO, "job_ended",
-		"process=%lld pid=%u reason=%u status=%d events=%llu dropped=%llu",
-		(long long)did.id, r->pid, end.reason, end.status, (unsigned long long)did.events,
-		(unsigned long long)did.drops);
+		"process=%lld pid=%u uid=%u reason=%u status=%d events=%llu dropped=%llu",
+		(long long)did.id, r->pid, r->uid, end.reason, end.status,
+		(unsigned long long)did.events, (unsigned long long)did.drops);
 	r->state = RING_ENDED;
 	r->end_position = 0; /* known after the flush */
 	r->all->entries->saw_session = true;

@@ -472,7 +472,7 @@ def test_preloaded_into_a_foreign_program(world):
                         "wc -l <out; exit 5"], env=env, cwd=world.home, capture_output=True, text=True, timeout=WAIT)
     maps, lines = map(int, r.stdout.split())
     assert (r.returncode, r.stderr) == (5, "") and maps > 0 and lines == len(["maps", "", "task:", "one thread"])
-    assert "event=attached" not in world.log()
+    assert not world.ctl_json("jobs", "--all")["jobs"] and "event=job_ended" not in world.log()
     p = subprocess.Popen([sys.executable, "-c", "import protond; input()"], env=env, stdin=subprocess.PIPE)
     until("known", lambda: [j for j in world.ctl_json("jobs")["jobs"] if j["pid"] == p.pid])
     p.communicate(b"\n", timeout=WAIT)

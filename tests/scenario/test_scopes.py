@@ -279,7 +279,9 @@ def test_every_way_to_end_keeps_what_was_published(world, end, status):
         "SELECT 1 FROM process WHERE pid = ? AND end_reason IS NOT NULL", job.pid))
     world.ctl("finalize", "s")
     cells = world.cells("s")
-    assert re.search(rf" event=job_ended process=\d+ pid={job.pid} reason=\d status=-?\d+ events=50\d dropped=0\n", world.log())
+    said = [line for line in world.log().splitlines() if f" pid={job.pid} " in line]
+    assert len(said) == 1, f"a process is one line of the log: {said}"
+    assert re.search(rf" event=job_ended process=\d+ pid={job.pid} uid={os.geteuid()} reason=\d status=-?\d+ events=50\d dropped=0$", said[0])
     assert cells["/done"][0] == 500
     assert cells["/open"][2] == 1 and cells["/open"][0] == 0
 
