@@ -495,7 +495,7 @@ def test_a_database_that_is_moved_away(world):
     said(world.ctl("status").stdout, "… was moved or removed while protond had it open")
     away.rename(world.db)
     until("it is stored", lambda: world.state("protond-demo") == "finalized")
-    assert "moved or removed" not in world.ctl("status").stdout
+    until("nothing is wrong any more", lambda: "moved or removed" not in world.ctl("status").stdout)
 
 
 def test_two_daemons(world, home):
