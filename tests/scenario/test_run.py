@@ -108,6 +108,18 @@ def test_a_process_that_outlives_its_run(world):
     assert "CMD" not in world.ctl("run", "-b", "none", "--", DEMO).stderr
 
 
+def test_a_daemonised_child(world):
+    """In the session while CMD lasts; what it first records later is in one of its own."""
+    job = f"(setsid sh -c 'echo repeat 3 {{}} | {BUILD}/tests/job >&-; echo >done' &)"
+    r = world.ctl("run", "-b", "none", "-n", "r", "--", "sh", "-c", f"mkfifo done later; {job.format('during')}; read x <done; "
+                  f"(setsid sh -c 'read x <later; echo repeat 3 after | exec {BUILD}/tests/job' >/dev/null 2>&1 &)")
+    assert world.cells("r")["/during"][0] == 3, r.stderr
+    (world.home / "later").write_text("now\n")
+    until("it is stored", lambda: world.state("job") == "finalized")
+    assert world.cells("job")["/after"][0] == 3 and "/after" in world.cells("job") and "/after" not in world.cells("r")
+    assert "after" in world.view("tree", "@auto").stdout
+
+
 @pytest.mark.skipif(BUILD.name in ("address", "thread"), reason="the archive's code is instrumented")
 def test_an_engine_that_is_not_found_is_said(world):
     (world.home / "x.c").write_text('#include "protond.h"\nint main(void) { protond_scope_enter(protond_name("x")); return 0; }')

@@ -765,6 +765,8 @@ const struct command command_run = {.name = "run",
 		"(128+N on a signal); 126: it cannot be run; 127: it was not found; 125: protonctl failed before it ran,\n"
 		"or the program succeeded and nothing of it was recorded, because its libprotond and the daemon are of\n"
 		"different versions. A FILE that could not be written is reported; with --strict the exit status is then 125.\n"
+		"All processes that CMD makes are in the session until CMD ends, daemonised ones too. One that first records\n"
+		"after that has an automatic session of its own: `protonview tree @auto`.\n"
 		"A private daemon is started when none runs. `run script.py` and `run pytest ...` need no python in\n"
 		"front. SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are passed on; Ctrl-C reaches the program from the\n"
 		"terminal. The tree shows the 100 nodes that took most, and counts the others. Behind srun,\n"
