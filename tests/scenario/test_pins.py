@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT. Instructions of the hot paths, counted by valgrind: what a clock on a shared machine cannot tell.
 # A change that costs more on purpose changes the pin, and says why where it is committed.
 import gzip
+import pathlib
 import re
 import subprocess
 
@@ -61,3 +62,16 @@ def test_calls(world):
     for what, launches, calls, most in (("launch, with api", 2000, 0, 573), ("another call, with api", 0, 2000, 256)):
         (got,), _ = counts(world, "cupti_on_callback", None, BUILD / "bench/launch_bench", "calls", launches, calls)
         pinned(what, got / 2000, most)
+
+
+def test_memcheck_says_nothing_of_ours(world):
+    """But what the page on troubles has a suppression for, which is glibc's."""
+    page = (pathlib.Path(__file__).parents[2] / "docs/troubleshooting.md").read_text()
+    (world.home / "of.supp").write_text(re.search(r"```text\n(\{.*?\n\}\n)```", page, re.S)[1])
+    world.start()
+    found = []
+    for more in ([], [f"--suppressions={world.home}/of.supp"]):
+        r = subprocess.run(["valgrind", "--leak-check=full", *more, str(BUILD / "tests/job")],
+                           input="start s\nrepeat 100 a\n", env=world.env, cwd=world.home, capture_output=True, text=True, timeout=WAIT * 4)
+        found.append(re.search(r"ERROR SUMMARY: (\d+) errors", r.stderr)[1])
+    assert found == ["2", "0"], r.stderr
