@@ -241,6 +241,9 @@ static int open_default(sqlite3 **ret, bool *ret_partial, struct err *e)
 	char path[PATH_BYTES];
 
 	source_usual_db(path, sizeof(path));
+	if (*path == '\0')
+		return err_set(e, -ENAMETOOLONG,
+			"the database's name is too long: set PROTOND_DB to a shorter one");
 	if (access(path, F_OK) < 0 && errno == ENOENT)
 		return err_set(e, -ENOENT,
 			"nothing has been recorded yet: there is no database at %s; `protonctl run "
