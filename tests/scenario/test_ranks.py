@@ -158,3 +158,13 @@ def test_names_of_their_own_are_sessions_of_their_own(world):
 def test_other_launchers_variables(world, launcher):
     first, second = launched(world, launcher(0)), launched(world, launcher(1))
     assert "goes on" in ended(first) and "2 processes, ranks 0 to 1" in ended(second)
+
+
+@pytest.mark.parametrize("ranks", [True, False])
+def test_workers_that_do_not_meet(world, ranks):
+    """Of processes without ranks, collectives and steps nobody waits for the one that has most to do."""
+    command = " ".join(f"{f'RANK={i} WORLD_SIZE=2' if ranks else ''} {BUILD}/tests/job <<<'repeat {n} request';" for i, n in enumerate((200, 20000)))
+    world.ctl("run", "-q", "-b", "none", "-n", "r", "--", "bash", "-c", command)
+    r = world.view("bottlenecks", "r", "--gate", "HIGH", check=False)
+    assert (r.returncode, "HIGH    slow_rank" in r.stdout, "nothing says that its processes meet" in r.stdout) == (
+        (1, True, False) if ranks else (0, False, True)), r.stdout

@@ -9,6 +9,7 @@
 #include "late_rank.h"
 #include "metrics.h"
 #include "spread.h"
+#include "step_name.h"
 #include "step_pace.h"
 
 #define FEW      0.1
@@ -464,6 +465,19 @@ static bool say_late_rank(struct judge *j)
 	return true;
 }
 
+/* Workers of a pool or a server do not wait for each other. */
+static bool may_meet(const struct ranks *r)
+{
+	uint32_t i, ranks = 0;
+
+	for (i = 0; i < r->p->n_nodes; i++)
+		if (rank_meets(&r->p->node[i]) || timeline_is_step(r->p->node[i].name))
+			return true;
+	for (i = 0; i < r->n; i++)
+		ranks += r->process[i].rank >= 0;
+	return ranks > 1;
+}
+
 void rule_slow_rank(struct judge *j)
 {
 	const struct ranks *r = j->f->rank;
@@ -476,7 +490,10 @@ void rule_slow_rank(struct judge *j)
 
 	if (ranks_worked(r) < 2)
 		judge_unsure(j, "fewer than two processes have anything to compare");
-	if (say_late_rank(j) || row == NULL)
+	else if (!may_meet(r))
+		judge_unsure(
+			j, "nothing says that its processes meet: no rank, collective or step");
+	if (say_late_rank(j) || row == NULL || !may_meet(r))
 		return;
 	p = &r->process[row->slowest];
 	word = rank_word(p, &number);
