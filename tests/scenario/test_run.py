@@ -108,6 +108,13 @@ def test_a_process_that_outlives_its_run(world):
     assert "CMD" not in world.ctl("run", "-b", "none", "--", DEMO).stderr
 
 
+@pytest.mark.parametrize("command, status, words", [("kill -ILL $$", 132, True), ("exit 132", 132, False)])
+def test_a_program_that_ends_on_a_signal(world, command, status, words):
+    """A status over 128 is the program's own, too: mpirun has one where a program is not found."""
+    r = world.ctl("run", "--", "sh", "-c", command, check=False)
+    assert (r.returncode, "ended on signal 4 (Illegal instruction)" in r.stderr) == (status, words), r.stderr
+
+
 def test_a_daemonised_child(world):
     """In the session while CMD lasts; what it first records later is in one of its own."""
     job = f"(setsid sh -c 'echo repeat 3 {{}} | {BUILD}/tests/job >&-; echo >done' &)"

@@ -55,6 +55,7 @@ struct run {
 	pid_t pid;
 	int go_fd, failed_fd; /* our ends: the token lets the child go; its errno when exec fails */
 	int pidfd, signal_fd;
+	bool killed;             /* it ended on a signal */
 	sigset_t mask;           /* as it was */
 	struct rpc_reply before; /* its status when the run began */
 	/* what the daemon said at the end */
@@ -424,7 +425,8 @@ static int wait_child(struct run *r)
 	}
 	if (waitid(P_PID, (id_t)r->pid, &s, WEXITED) < 0)
 		return CTL_RUN_FAILED;
-	return s.si_code == CLD_EXITED ? s.si_status : 128 + s.si_status;
+	r->killed = s.si_code != CLD_EXITED;
+	return r->killed ? 128 + s.si_status : s.si_status;
 }
 
 /* --- after */
@@ -664,7 +666,7 @@ static int run_end(struct run *r, int status)
 	if (code == 0)
 		say_why(r, status);
 	ctl_warnings(r->c);
-	if (status > 128 && status < 128 + NSIG)
+	if (r->killed)
 		say(r, "the program ended on signal %d (%s)", status - 128,
 			strsignal(status - 128));
 	if (code == 0 && !is_quiet(r) && r->processes > 0)
