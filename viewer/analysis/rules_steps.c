@@ -486,7 +486,7 @@ void rule_slow_rank(struct judge *j)
 	struct time_words more;
 	const char *word;
 	int64_t number;
-	double share;
+	double share, whole;
 
 	if (ranks_worked(r) < 2)
 		judge_unsure(j, "fewer than two processes have anything to compare");
@@ -497,7 +497,11 @@ void rule_slow_rank(struct judge *j)
 		return;
 	p = &r->process[row->slowest];
 	word = rank_word(p, &number);
-	share = fmin(1, more_of(row) / fmax((double)p->total_ns, 1));
+	/* Without steps what a rank did may be next to nothing of its time. */
+	whole = j->f->whole == WHOLE_SESSION ? (double)j->f->p->head.duration_ns : 0;
+	share = fmin(1, more_of(row) / fmax(fmax((double)p->total_ns, whole), 1));
+	if (100 * share < j->threshold)
+		return;
 	judge_say(j,
 		(struct verdict){.node = node_of(j->f->p, r, row->node),
 			.share = share,
