@@ -183,7 +183,7 @@ plain() { # unit, scenario and what they need, without a sanitizer
         tree=build label='' make_with=(WERROR=-Werror) pytest_with=()
 }
 sanitized() { # SAN=
-        tree=build/${1%%,*} label=${1%%,*}- make_with=(SAN="$1" CFLAGS="-O1 -g1") pytest_with=(-m "not slow and not preload")
+        tree=build/${1%%,*} label=${1%%,*}- make_with=(SAN="$1" CFLAGS="-Og -g1") pytest_with=(-m "not slow and not preload")
         case $1 in address*) label=asan- ;; thread) label=tsan- ;; esac
 }
 targets() { # names of unit tests, as make's in this tree

@@ -20,9 +20,8 @@ static int show_flat(struct run *run, const struct view *v)
 	if (r == -ENODATA && by == FLAT_BY_call)
 		return err_set(&run->e, r,
 			"--by call: no calls were recorded; `protonctl run -s api -- CMD` records "
-			"all "
-			"of them, -s sync those that wait, -s queue launches, -s overhead what the "
-			"driver does");
+			"all of them, -s sync those that wait, -s queue launches, -s overhead "
+			"what the driver does");
 	if (r == -ENODATA && by != FLAT_BY_name)
 		return err_set(&run->e, r,
 			"--by %s: no GPU work was recorded, and scopes have no %s",
