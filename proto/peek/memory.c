@@ -7,6 +7,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -16,6 +17,8 @@
 #define BUCKETS_MOST  (1u << 24)
 #define CHAIN_MOST    4096u
 #define SYMBOL_MOST   32u
+#define SYMBOLS_MOST  (1u << 20)
+#define SYMBOLS_READ  128u /* at once */
 
 static bool read_process(struct memory *m, uint64_t at, void *ret, size_t n)
 {
@@ -89,6 +92,7 @@ bool memory_read_all(struct memory *m, const struct memory_piece *piece, uint32_
 
 struct symbols {
 	uint64_t base, bias, hash, table, strings, strings_bytes;
+	uint32_t first, end; /* those that are searched by address */
 };
 
 static uint32_t name_hash(const char *name)
@@ -191,4 +195,112 @@ uint64_t memory_symbol(struct memory *m, uint64_t base, const char *name)
 			return 0;
 	}
 	return 0;
+}
+
+/* One more than the number of the last symbol: what the last chain ends with. */
+static uint32_t symbols_end(struct memory *m, const struct symbols *s, const uint32_t head[4])
+{
+	const uint64_t buckets = s->hash + 4 * sizeof(*head) + head[2] * UINT64_C(8);
+	uint32_t bucket[SYMBOLS_READ], last = 0, i, j, n, hash = 0;
+
+	for (i = 0; i < head[0]; i += n) {
+		n = head[0] - i < SYMBOLS_READ ? head[0] - i : SYMBOLS_READ;
+		if (!m->read(m, buckets + i * UINT64_C(4), bucket, n * sizeof(*bucket)))
+			return 0;
+		for (j = 0; j < n; j++)
+			last = bucket[j] > last ? bucket[j] : last;
+	}
+	for (i = 0; last >= head[1] && i < CHAIN_MOST && (hash & 1) == 0; i++, last++)
+		if (!m->read(m, buckets + (head[0] + (uint64_t)(last - head[1])) * 4, &hash,
+			    sizeof(hash)))
+			return 0;
+	return last;
+}
+
+static bool is_function_at(const struct symbols *s, const Elf64_Sym *sym, uint64_t at)
+{
+	const uint64_t from = at - s->bias - sym->st_value;
+	const uint8_t type = ELF64_ST_TYPE(sym->st_info);
+
+	return sym->st_shndx != SHN_UNDEF && (type == STT_FUNC || type == STT_GNU_IFUNC) &&
+	       (from < sym->st_size || from == 0) && sym->st_name < s->strings_bytes;
+}
+
+/* A name that is longer ends in what it began with. */
+static bool symbol_name(
+	struct memory *m, const struct symbols *s, uint32_t at, char *ret, size_t most)
+{
+	const uint64_t left = s->strings_bytes - at;
+	const size_t n = left < most ? (size_t)left : most;
+
+	if (n < 2 || !m->read(m, s->strings + at, ret, n))
+		return false;
+	ret[n - 1] = '\0';
+	return *ret != '\0';
+}
+
+static bool symbols_search(
+	struct memory *m, const struct symbols *s, uint64_t at, char *ret, size_t most)
+{
+	const uint32_t end = s->end < SYMBOLS_MOST ? s->end : SYMBOLS_MOST;
+	Elf64_Sym sym[SYMBOLS_READ];
+	char name[MEMORY_NAME];
+	size_t least = SIZE_MAX;
+	uint32_t i, j, n;
+
+	for (i = s->first; i < end; i += n) {
+		n = end - i < SYMBOLS_READ ? end - i : SYMBOLS_READ;
+		if (!m->read(m, s->table + i * sizeof(*sym), sym, n * sizeof(*sym)))
+			break;
+		for (j = 0; j < n; j++) {
+			if (!is_function_at(s, &sym[j], at) ||
+				!symbol_name(m, s, sym[j].st_name, name, sizeof(name)) ||
+				strspn(name, "_") >= least)
+				continue;
+			least = strspn(name, "_");
+			(void)snprintf(ret, most, "%s", name);
+		}
+	}
+	return least != SIZE_MAX;
+}
+
+bool memory_symbol_at(struct memory *m, uint64_t base, uint64_t at, char *ret, size_t most)
+{
+	struct symbols s = {.base = base};
+	uint32_t head[4];
+
+	if (!read_object(m, &s) || !m->read(m, s.hash, head, sizeof(head)) ||
+		head[0] > BUCKETS_MOST || head[2] > BUCKETS_MOST)
+		return false;
+	s.first = head[1];
+	s.end = symbols_end(m, &s, head);
+	return symbols_search(m, &s, at, ret, most);
+}
+
+bool file_symbol_at(int fd, uint64_t bias, uint64_t at, char *ret, size_t most)
+{
+	struct memory m = {.read = read_file, .fd = fd};
+	struct symbols s = {.bias = bias};
+	Elf64_Ehdr e;
+	Elf64_Shdr table, strings;
+	uint32_t i;
+
+	if (!m.read(&m, 0, &e, sizeof(e)) || e.e_shentsize != sizeof(table))
+		return false;
+	for (i = 0; i < e.e_shnum; i++) {
+		if (!m.read(&m, e.e_shoff + i * sizeof(table), &table, sizeof(table)))
+			return false;
+		if (table.sh_type == SHT_SYMTAB)
+			break;
+	}
+	if (i == e.e_shnum || table.sh_link >= e.e_shnum ||
+		!m.read(&m, e.e_shoff + table.sh_link * sizeof(strings), &strings, sizeof(strings)))
+		return false;
+	s.table = table.sh_offset;
+	s.end = table.sh_size / sizeof(Elf64_Sym) < SYMBOLS_MOST
+			? (uint32_t)(table.sh_size / sizeof(Elf64_Sym))
+			: SYMBOLS_MOST;
+	s.strings = strings.sh_offset;
+	s.strings_bytes = strings.sh_size;
+	return symbols_search(&m, &s, at, ret, most);
 }

@@ -36,4 +36,11 @@ bool memory_read_all(struct memory *m, const struct memory_piece *piece, uint32_
 /* Where an object file that is mapped at `base` has this symbol; 0: it has none that is exported. */
 uint64_t memory_symbol(struct memory *m, uint64_t base, const char *name);
 
+/* The function that `at` is in, of several names the one with the fewest underscores in front; false: none is known. As
+ * long as there are symbols. */
+#define MEMORY_NAME 1024u /* bytes of a name that are read */
+bool memory_symbol_at(struct memory *m, uint64_t base, uint64_t at, char *ret, size_t most);
+/* Likewise, of all functions of an object file that is not stripped, and lies in memory so far from where it says. */
+bool file_symbol_at(int fd, uint64_t bias, uint64_t at, char *ret, size_t most);
+
 #endif
