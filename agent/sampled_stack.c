@@ -56,6 +56,7 @@ struct stacks {
 	struct paged paged;
 	struct cpython py, frames;   /* frames: by pages */
 	uint32_t names, paths;       /* that were made for it */
+	uint64_t native;             /* of the last stack: stacks_native() */
 	uint32_t importing;          /* IMPORTING, once it was seen, else NAME_OTHER */
 	uint64_t code[STACK_FRAMES]; /* the stack at hand, innermost first; likewise: */
 	uint32_t name[STACK_FRAMES];
@@ -120,7 +121,7 @@ const struct cpython *stacks_cpython(const struct stacks *s)
 
 /* --- names and paths -------------------------------------------------------------------------- */
 
-static uint32_t name_of(struct stacks *s, const char *text)
+uint32_t stacks_name(struct stacks *s, const char *text)
 {
 	const uint32_t before = atomic_load_explicit(&core.counts->names, memory_order_relaxed);
 	uint32_t name;
@@ -135,7 +136,7 @@ static uint32_t name_of(struct stacks *s, const char *text)
 }
 
 /* Over our share it stands where its parent does. */
-static uint32_t child_of(struct stacks *s, uint32_t parent, uint32_t name)
+uint32_t stacks_below(struct stacks *s, uint32_t parent, uint32_t name)
 {
 	struct step *k =
 		&s->steps[(parent * 0x9e3779b1u ^ name * 0x85ebca6bu) >> (32 - PATHS_BITS)];
@@ -156,7 +157,7 @@ static uint32_t child_of(struct stacks *s, uint32_t parent, uint32_t name)
 
 uint32_t stacks_named(struct stacks *s, const char *text)
 {
-	return child_of(s, PATH_ROOT, name_of(s, text));
+	return stacks_below(s, PATH_ROOT, stacks_name(s, text));
 }
 
 /* --- code objects ----------------------------------------------------------------------------- */
@@ -179,13 +180,13 @@ static uint32_t code_name(struct stacks *s, const struct cpython_code *c)
 	cpython_text(&s->py, c->name, function, sizeof(function));
 	cpython_text(&s->py, c->file, file, sizeof(file));
 	if (*function == '\0' && *file == '\0')
-		return name_of(s, UNREADABLE);
+		return stacks_name(s, UNREADABLE);
 	if (strncmp(file, IMPORTLIB, sizeof(IMPORTLIB) - 1) == 0) {
-		s->importing = name_of(s, IMPORTING);
+		s->importing = stacks_name(s, IMPORTING);
 		return s->importing;
 	}
 	(void)snprintf(text, sizeof(text), "%s:%d@%s", file, c->first, function);
-	return name_of(s, text);
+	return stacks_name(s, text);
 }
 
 /* Frame i's, whose code object's bytes and whose texts' were read. */
@@ -195,12 +196,12 @@ static uint32_t frame_name(struct stacks *s, uint32_t i, bool have_id)
 	struct cpython_code is;
 
 	if (!cpython_code_in(&s->py, s->head[i], &is))
-		return name_of(s, UNREADABLE);
+		return stacks_name(s, UNREADABLE);
 	if ((!have_id || !code_is(c, s->code[i], &is)) &&
 		(!s->m->read(s->m, is.name + CPYTHON_TEXT_ID, s->id[i][0], CPYTHON_TEXT_ID_BYTES) ||
 			!s->m->read(s->m, is.file + CPYTHON_TEXT_ID, s->id[i][1],
 				CPYTHON_TEXT_ID_BYTES)))
-		return name_of(s, UNREADABLE);
+		return stacks_name(s, UNREADABLE);
 	if (code_is(c, s->code[i], &is) && memcmp(c->id, s->id[i], sizeof(c->id)) == 0)
 		return c->name;
 	*c = (struct code){.at = s->code[i], .is = is, .name = code_name(s, &is)};
@@ -247,6 +248,7 @@ static uint32_t frames_read(struct stacks *s, uint64_t frame, uint64_t *ret_at)
 	uint32_t n = 0, step;
 
 	s->paged.n = 0;
+	s->native = 0;
 	for (step = 0; frame != 0 && n < STACK_FRAMES && step < STEPS_MOST; step++) {
 		if (!cpython_frame(&s->frames, frame, &f)) {
 			frame = 0;
@@ -254,6 +256,8 @@ static uint32_t frames_read(struct stacks *s, uint64_t frame, uint64_t *ret_at)
 		}
 		if (!f.entry)
 			s->code[n++] = f.code;
+		else if (s->native == 0)
+			s->native = frame;
 		frame = f.previous;
 	}
 	*ret_at = frame;
@@ -270,6 +274,7 @@ uint32_t stacks_path(struct stacks *s, uint64_t interpreter, uint64_t state, uin
 		if (!cpython_thread(&s->py, interpreter, state, &t) || t.tid != tid)
 			return PATH_ROOT;
 		n = frames_read(s, t.frame, &more);
+		s->native = t.native != 0 ? t.native : s->native;
 		if (!cpython_thread(&s->py, interpreter, state, &then) || then.frame == t.frame)
 			break;
 	}
@@ -278,6 +283,24 @@ uint32_t stacks_path(struct stacks *s, uint64_t interpreter, uint64_t state, uin
 		path = stacks_named(s, STACK_CUT);
 	while (n-- > 0)
 		if (n == 0 || s->name[n] != s->importing || s->importing == NAME_OTHER)
-			path = child_of(s, path, s->name[n]);
+			path = stacks_below(s, path, s->name[n]);
 	return path;
+}
+
+struct stacks_mark stacks_mark(
+	const struct stacks *s, uint64_t interpreter, uint64_t state, uint32_t tid)
+{
+	struct stacks_mark mark = {0};
+	struct cpython_thread t;
+	struct cpython_frame f;
+
+	if (cpython_thread(&s->py, interpreter, state, &t) && t.tid == tid && t.frame != 0 &&
+		cpython_frame(&s->py, t.frame, &f))
+		mark = (struct stacks_mark){t.frame, f.code, f.instruction};
+	return mark;
+}
+
+uint64_t stacks_native(const struct stacks *s)
+{
+	return s->native;
 }

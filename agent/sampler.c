@@ -11,6 +11,9 @@
  * most ROUND_NS; the threads that it did not come to are first in the next one. What falls below LEAST_HZ a
  * thread is counted (LOST_SAMPLES).
  *
+ * With PROTOND_CPU_NATIVE=1 native frames are looked for, too (native_stack.c), after Python's and of a later instant: they
+ * stand below Python's only if the innermost Python frame has come no instruction further meanwhile.
+ *
  * Threads: those that Python knows, those that have called libprotond, and of the others those that are on a CPU.
  */
 #include "sampler.h"
@@ -29,6 +32,7 @@
 #include "agent.h"
 #include "clock.h"
 #include "lane.h"
+#include "native_stack.h"
 #include "proxy.h"
 #include "record.h"
 #include "sampled_stack.h"
@@ -37,6 +41,7 @@
 
 #define LOOK_NS           10000000u
 #define ROUND_NS          200000u
+#define ROUND_NATIVE_NS   1000000u /* of native frames: most of it waits for a tick */
 #define LEAST_HZ          50u
 #define LIST_NS           100000000u /* threads are listed so often, or it would cost too much: LIST_SHARE */
 #define LIST_SHARE        100u        /* of the time since the last list, one part is for it */
@@ -51,6 +56,7 @@
 struct watched {
 	uint32_t tid, state_round, round; /* of the lists in which its state and itself last were */
 	bool native, gone;
+	bool refused; /* its native frames were, at the last look at its frames */
 	bool still,
 		ready; /* the last look found it on no CPU; and it waits for one, or is on one */
 	int64_t ran; /* ns on a CPU that no look has counted yet; below 0: that were counted before */
@@ -66,6 +72,7 @@ struct watched {
 
 struct sampler {
 	struct stacks *stacks;
+	struct native *native; /* NULL: native frames are not asked for */
 	struct memory memory;
 	struct lane *lane;
 	uint64_t listed_ns, list_cost, tasks_ns, told_ns;
@@ -173,7 +180,7 @@ static void comm_of(uint32_t tid, char ret[COMM_BYTES])
 	ret[strcspn(ret, "\n")] = '\0';
 }
 
-static uint32_t native_name(const struct sampler *s, uint32_t tid)
+static uint32_t thread_name(const struct sampler *s, uint32_t tid)
 {
 	char comm[COMM_BYTES], text[COMM_BYTES + 16];
 
@@ -217,14 +224,43 @@ static uint32_t flags_of(struct watched *w, uint64_t moved_ns, uint64_t past_ns)
 	return 0;
 }
 
+static struct stacks_mark mark_of(const struct sampler *s, const struct watched *w)
+{
+	return w->state != 0 ? stacks_mark(s->stacks, w->interpreter, w->state, w->tid)
+			     : (struct stacks_mark){0};
+}
+
+/* Below what find() has found. */
+static void find_native(struct sampler *s, struct watched *w, const struct stacks_mark *before)
+{
+	const bool python = before->frame != 0;
+	enum native_what what = NATIVE_NONE;
+	struct stacks_mark after;
+
+	if (python == (w->state != 0 && w->python != PATH_ROOT)) /* else it has come, or gone */
+		what = native_look(s->native, w->tid, python, stacks_native(s->stacks));
+	w->refused = what == NATIVE_REFUSED;
+	if (what != NATIVE_FOUND)
+		return;
+	after = mark_of(s, w);
+	if (memcmp(&after, before, sizeof(after)) == 0)
+		w->python = native_below(s->native, s->stacks, w->python);
+}
+
 /* What it is in, of one that has moved since the last look. */
 static void find(struct sampler *s, struct watched *w)
 {
+	struct stacks_mark mark = {0};
+
+	if (s->native != NULL)
+		mark = mark_of(s, w);
 	w->python = w->native ? w->named : PATH_ROOT;
 	if (w->native && w->named == PATH_ROOT)
-		w->python = w->named = native_name(s, w->tid);
+		w->python = w->named = thread_name(s, w->tid);
 	else if (w->state != 0)
 		w->python = stacks_path(s->stacks, w->interpreter, w->state, w->tid);
+	if (s->native != NULL)
+		find_native(s, w, &mark);
 }
 
 static void look_at(struct sampler *s, struct watched *w)
@@ -250,6 +286,8 @@ static void look_at(struct sampler *s, struct watched *w)
 		moved += w->cpu - cpu;
 	}
 	l.flags = flags_of(w, moved, now_ns - w->seen_ns) | (s->bare ? SAMPLE_NO_FRAMES : 0);
+	if (w->refused && (l.flags & SAMPLE_OFF_CPU) == 0)
+		l.flags |= SAMPLE_NO_NATIVE;
 	w->seen_ns = now_ns;
 	if (w->native && (l.flags & SAMPLE_OFF_CPU) != 0) {
 		run_put(s, w);
@@ -263,14 +301,15 @@ static void look_at(struct sampler *s, struct watched *w)
 
 static void look_round(struct sampler *s)
 {
-	const uint64_t begin = agent_monotonic_ns();
+	const uint64_t begin = agent_monotonic_ns(),
+		       most = s->native != NULL ? ROUND_NATIVE_NS : ROUND_NS;
 	uint32_t i;
 
 	for (i = 0; i < s->n; i++) {
 		s->next = s->next < s->n ? s->next : 0;
 		look_at(s, &s->watched[s->next++]);
 		s->looks++;
-		if (agent_monotonic_ns() - begin > ROUND_NS)
+		if (agent_monotonic_ns() - begin > most)
 			break;
 	}
 }
@@ -440,6 +479,9 @@ static void find_python(struct sampler *s, uint64_t now)
 
 	s->python = stacks_python(s->stacks, &symbols);
 	s->bare = !s->python && symbols.runtime != 0;
+	if (s->native != NULL)
+		native_python(s->native,
+			(uint64_t)(uintptr_t)dlsym(RTLD_DEFAULT, "_PyEval_EvalFrameDefault"));
 	s->found_ns = now;
 	s->find_ns = s->find_ns == 0 ? TASKS_NS : s->find_ns * 2;
 }
@@ -542,8 +584,26 @@ static bool sample(struct sampler *s)
 	return true;
 }
 
+static void sampler_free(struct sampler *s)
+{
+	if (s->lane != NULL)
+		lane_release(s->lane, true);
+	native_free(s->native);
+	stacks_free(s->stacks);
+	memory_fini(&s->memory);
+	(void)munmap(s, sizeof(*s));
+}
+
+static bool wants_native(void)
+{
+	const char *flag = agent_env("PROTOND_CPU_NATIVE");
+
+	return flag != NULL && strcmp(flag, "1") == 0;
+}
+
 static struct sampler *sampler_new(void)
 {
+	const bool native = wants_native();
 	struct sampler *s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
@@ -554,20 +614,11 @@ static struct sampler *sampler_new(void)
 	s->stacks = stacks_new(&s->memory);
 	s->random = agent_monotonic_ns() | 1;
 	s->tid = (uint32_t)syscall(SYS_gettid);
-	if (s->stacks != NULL)
+	s->native = native ? native_new(&s->memory) : NULL;
+	if (s->stacks != NULL && (s->native != NULL || !native))
 		return s;
-	memory_fini(&s->memory);
-	(void)munmap(s, sizeof(*s));
+	sampler_free(s);
 	return NULL;
-}
-
-static void sampler_free(struct sampler *s)
-{
-	if (s->lane != NULL)
-		lane_release(s->lane, true);
-	stacks_free(s->stacks);
-	memory_fini(&s->memory);
-	(void)munmap(s, sizeof(*s));
 }
 
 /* Somebody may want samples again just now: then this thread goes on. */
@@ -655,6 +706,7 @@ void sampler_exit(uint32_t timeout_ms)
 void sampler_forked(void)
 {
 	memset(&sampling, 0, sizeof(sampling));
+	native_forked();
 }
 
 uint64_t sampler_ns(void)

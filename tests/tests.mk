@@ -49,7 +49,7 @@ $(B)/tests/alone_fold: private LIB_VIEWER :=
 BENCH := $(patsubst tests/bench/%.c,$(B)/bench/%,$(wildcard tests/bench/*.c))
 tests bench: $(BENCH)
 bench: $(B)/tests/job
-$(B)/bench/launch_bench: $(call ar,$(R_AGENT))
+$(B)/bench/launch_bench $(B)/bench/native_bench: $(call ar,$(R_AGENT))
 $(B)/bench/zoom_bench: tests/unit/zoom_check.h
 $(BENCH): $(B)/bench/%: tests/bench/%.c $(B)/lib/libprotond.so $(call ar,$(R_DAEMON) $(R_PROTO)) $(B)/flags
 	@mkdir -p $(@D)
@@ -59,7 +59,7 @@ $(BENCH): $(B)/bench/%: tests/bench/%.c $(B)/lib/libprotond.so $(call ar,$(R_DAE
 # Programs that the scenarios drive: with what is shipped, all that they need.
 tests: tests-scenario
 tests-scenario: all
-SCENARIO := job load rounds liar pins storm storm_signal storm_fork storm_load storm_limit
+SCENARIO := job load rounds liar native pins storm storm_signal storm_fork storm_load storm_limit
 tests-scenario: $(SCENARIO:%=$(B)/tests/%)
 $(SCENARIO:%=$(B)/tests/%): $(B)/tests/%: tests/scenario/%.c $(B)/lib/libprotond.so $(B)/flags
 	@mkdir -p $(@D)

@@ -21,7 +21,8 @@
         X(STEPS,     "numbers of steps are in the tree alone: over 16 names, 64 at once, NaN, a step without end") \
         X(EARLY,     "launches had begun their work before their call came back: their delay counts as 0") \
         X(NO_FRAMES, "samples without frames: this Python's cannot be read (3.11 to 3.13 can, but no free-threaded build)") \
-        X(SCALED,   "counter values are estimates, or 0: more counters were asked for than the CPU has free, so each had it for a part of the time, or never")
+        X(SCALED,   "counter values are estimates, or 0: more counters were asked for than the CPU has free, so each had it for a part of the time, or never") \
+        X(NO_NATIVE, "samples of threads on a CPU without native frames: perf_event_open is refused (sysctl kernel.perf_event_paranoid=2, ulimit -l, or in a container --cap-add PERFMON helps), or it is no x86-64")
 /* clang-format on */
 enum note_kind {
 #define X(name, words) NOTE_##name,

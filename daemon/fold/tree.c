@@ -552,6 +552,8 @@ void tree_sample(struct part *part, const struct rec_sample *of)
 		loss_part(part, LOST_NODES, r.samples);
 	if ((REC_FLAGS(r.hdr) & SAMPLE_NO_FRAMES) != 0)
 		note_count(part, NOTE_NO_FRAMES, r.samples);
+	if ((REC_FLAGS(r.hdr) & SAMPLE_NO_NATIVE) != 0)
+		note_count(part, NOTE_NO_NATIVE, r.samples);
 	if (c != NULL && part->timeline != NULL)
 		timeline_sample(part, c, &r);
 }

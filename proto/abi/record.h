@@ -280,6 +280,7 @@ struct rec_block {
 #define SAMPLE_OFF_CPU   1u
 #define SAMPLE_READY     4u /* and only for want of one */
 #define SAMPLE_NO_FRAMES 2u /* its process runs a Python whose frames cannot be read */
+#define SAMPLE_NO_NATIVE 8u /* native frames were asked for, and perf_event_open() was refused */
 
 /* A thread was looked at `samples` times, one after the other, and was in the same each time. It counts
  * from the look before the first to the last one. */

@@ -222,6 +222,7 @@ bool cpython_thread(
 	ret->next = word_in(state, l->next_thread);
 	ret->tid = word_in(state, l->tid);
 	ret->frame = word_in(state, l->frame);
+	ret->native = l->cframe_current != UINT32_MAX ? ret->frame : 0;
 	if (l->cframe_current != UINT32_MAX && ret->frame != 0)
 		ret->frame = word(py->m, ret->frame + l->cframe_current);
 	return true;

@@ -53,6 +53,9 @@ uint64_t cpython_gil_holder(
 struct cpython_thread {
 	uint64_t next, tid;
 	uint64_t frame; /* the innermost; 0: it runs no Python */
+	/* Where what runs that frame has something on the native stack; 0: there is the first frame outwards that is an
+	 * entry. */
+	uint64_t native;
 };
 /* False: there is none of this interpreter. */
 bool cpython_thread(

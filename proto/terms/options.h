@@ -27,6 +27,7 @@
         X(raw_dump,        lib,   text,  "",       "", "for developers: directory that all of CUPTI's data is written to")                \
         X(nvtx_domains,    lib,   text,  "",       "", "NVTX: the domains whose ranges and marks are scopes, with commas; `default` is the one without a name; -NAME: all but that; empty: all") \
         X(counters,        lib,   words, COUNTERS_DEFAULT, COUNTER_WORDS, "what the switch counters counts of a thread, with commas, at most 8 at once") \
+        X(cpu_native,      lib,   flag,  "0",      "", "1: -s cpu has native frames, too, below Python's, of x86-64")       \
         X(hook,            torch, words, "",       "torch triton none", "frameworks to name (set by `protonctl run -k`)") \
         X(as_proton,       lib,   flag,  "0",      "", "Python: `import triton.profiler` gives protond (set by `protonctl run --as-proton`)") \
         X(stacks,          lib,   flag,  "0",      "", "Python: stacks and operators can be asked for (set by `protonctl run -c python` and `-s ops`; importing protond does it too)") \

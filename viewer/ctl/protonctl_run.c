@@ -254,6 +254,8 @@ static void child_environment(
 		(void)setenv("PROTOND_GPU", "on", 1);
 	if (ctl_option(r->c, "counters") != NULL)
 		(void)setenv("PROTOND_COUNTERS", ctl_option(r->c, "counters"), 1);
+	if (ctl_option(r->c, "native") != NULL)
+		(void)setenv("PROTOND_CPU_NATIVE", "1", 1);
 	child_python(r);
 }
 
@@ -750,6 +752,7 @@ static const struct option_def run_options[] = {
 	{0,   "strict", NULL,   "exit with 125 when the program succeeded and FILE could not be written", NULL},
 	SESSION_OPTIONS,
 	{0,   "counters", "WORDS", "-s counters, of these: " COUNTERS_DEFAULT " (what it counts without), and more (`protonctl help options`)", "task_clock,page_faults"},
+	{0,   "native", NULL,   "-s cpu, with native frames below Python's (PROTOND_CPU_NATIVE=1)", NULL},
 	{0,   "as-proton", NULL, "`import triton.profiler` and `import proton` give protond", NULL},
 	{'q', "quiet",  NULL,   "print no tree at the end, and only what went wrong", NULL},
 	{0, NULL, NULL, NULL, NULL},

@@ -16,20 +16,19 @@
 
 static const char *const shared_options[] = {"backend", "context", "data", "hook", "mode", "cpu"};
 
-/* --counters says it, too. */
+/* --counters and --native say a switch, too. */
 static void put_switches(const struct ctl *c, struct wire_buf *b)
 {
 	const char *words = ctl_option(c, "switches");
-	char both[256];
+	const bool counters = ctl_option(c, "counters") != NULL,
+		   native = ctl_option(c, "native") != NULL;
+	char all[256];
 
-	if (ctl_option(c, "counters") == NULL) {
-		if (words != NULL)
-			wire_kv_str(b, "switches", words);
+	if (words == NULL && !counters && !native)
 		return;
-	}
-	snprintf(both, sizeof(both), "%s%scounters", words != NULL ? words : "",
-		words != NULL ? "," : "");
-	wire_kv_str(b, "switches", both);
+	snprintf(all, sizeof(all), "%s%s%s", words != NULL ? words : "",
+		counters ? ",counters" : "", native ? ",cpu" : "");
+	wire_kv_str(b, "switches", *all == ',' ? all + 1 : all);
 }
 
 void session_params(const struct ctl *c, struct wire_buf *b)

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: MIT. Samples with native frames: of a C program whose shares are known, of Python that calls C, and where the kernel
+# refuses.
+import json
+import platform
+
+import pytest
+
+from conftest import BUILD
+from test_python import PYTHONS, job, python_env
+from test_stack import READ
+
+pytestmark = [pytest.mark.preload, pytest.mark.skipif(platform.machine() != "x86_64", reason="native frames are of x86-64")]
+REFUSED = "without native frames: perf_event_open is refused"
+
+
+def samples(world, *command, how="--native", env=None):
+    """{path: samples} of a run, without what is below it; and its tree."""
+    world.ctl("run", "-q", "-n", "x", "-b", "none", *how.split(), "--", *command, env=env)
+    rows = world.view("sql", "x", "select n.path, m.value from nodes n join metrics m on m.node = n.node "
+                                  "where m.name = 'cpu_samples'", "--json").stdout
+    return dict(json.loads(rows)["data"]["rows"]), world.view("tree", "x").stdout
+
+
+def of(found, *names):
+    """How many are in a path that has these, one inside of the other."""
+    return sum(n for path, n in found.items() if [part for part in path.split("/") if part in names] == list(names))
+
+
+def test_a_program_in_c(world):
+    found, tree = samples(world, BUILD / "tests/native", "3")
+    assert of(found, "waiter", "waits_outside", "waits_here", "pthread_cond_wait") > 0, found
+    if REFUSED in tree:
+        pytest.skip("perf_event_open is refused here")
+    fifty, twenty = (of(found, "known", "main", "turns", which, "spin") for which in ("fifty", "twenty"))
+    assert fifty > twenty > 0, found
+    assert of(found, "known", "main", "turns", "thirty", "spin") > 0, found
+
+
+def test_a_program_that_does_not_ask(world):
+    found, tree = samples(world, BUILD / "tests/native", "1", how="-s cpu")
+    assert found and of(found, "turns") == of(found, "waits_here") == 0, found
+    assert REFUSED not in tree
+
+
+def test_where_the_kernel_refuses(world):
+    found, tree = samples(world, BUILD / "tests/native", "1", "refuse", how="--native -s overhead")
+    assert world.sql("SELECT switches FROM session") == [(16 | 2,)]
+    assert of(found, "waiter", "waits_here", "pthread_cond_wait") > 0, "of one that waits nothing is refused"
+    assert of(found, "known") > 0, found
+    assert REFUSED in tree and "kernel.perf_event_paranoid=2" in tree
+
+
+@pytest.mark.skipif(not READ, reason="no Python whose frames can be read")
+@pytest.mark.parametrize("version", READ)
+def test_c_below_python(world, version):
+    code = """
+        import ctypes, protond, threading, time, zlib
+        data = bytes(range(256)) * 4000
+        libc = ctypes.CDLL(None)
+        def packs(until):
+            while time.perf_counter() < until:
+                zlib.compress(data, 9)
+        def waits(): libc.poll(None, 0, 500)
+        with protond.scope("outer"):
+            packs(time.perf_counter() + 1.5)
+            waits()
+    """
+    found, tree = samples(world, PYTHONS[version], job(world, code), env=python_env(world))
+    deep = {path.split("@", 1)[1]: n for path, n in found.items() if "@packs" in path or "@waits" in path}
+    assert any("@waits/" in path and path.endswith("poll") for path in deep), found
+    assert not any(name in path for path in deep for name in ("_PyEval_EvalFrameDefault", "Py_RunMain", "_start")), found
+    assert REFUSED in tree or any("@packs/" in path and "/deflate" in path for path in deep), found
