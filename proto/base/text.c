@@ -84,31 +84,38 @@ void text_fmt(struct text *t, const char *fmt, ...)
 	t->n += (size_t)n;
 }
 
-void text_fixed3(struct text *t, double v)
+void text_right(struct text *t, const char *s, uint32_t width)
 {
-	double scaled = v * 1000.0, whole = nearbyint(scaled);
-	uint64_t n;
-	char buf[32];
-	size_t at = sizeof(buf);
-	int i;
+	const size_t n = strlen(s), pad = n < width ? width - n : 0;
 
-	if (isnan(v)) {
-		text_str(t, "nan");
+	if (text_reserve(t, pad + n) < 0)
 		return;
-	}
+	memset(t->s + t->n, ' ', pad);
+	memcpy(t->s + t->n + pad, s, n);
+	t->n += pad + n;
+}
+
+void text_fixed(struct text *t, double v, uint32_t decimals, uint32_t width)
+{
+	const bool plain = v >= 0 && v < 1e12 && !signbit(v);
+	const double scaled = !plain ? 0 : decimals == 3 ? v * 1000.0 : v;
+	uint64_t n = (uint64_t)(scaled + 0.5);
+	char buf[32], *at = buf + sizeof(buf);
+	uint32_t i;
+
 	/* Near a tie the product's own rounding could decide: printf is exact, so it does those. */
-	if (!(v >= 0 && v < 1e12) || signbit(v) || fabs(fabs(scaled - whole) - 0.5) < 1e-3) {
-		text_fmt(t, "%.3f", v);
+	if (!plain || fabs(fabs(scaled - (double)n) - 0.5) < 1e-3) {
+		text_fmt(t, "%*.*f", (int)width, (int)decimals, isnan(v) ? fabs(v) : v);
 		return;
 	}
-	n = (uint64_t)whole;
-	for (i = 0; i < 4 || n > 0; i++) {
-		if (i == 3)
-			buf[--at] = '.';
-		buf[--at] = (char)('0' + n % 10);
+	*--at = '\0';
+	for (i = 0; i <= decimals || n > 0; i++) {
+		if (i == decimals && decimals > 0)
+			*--at = '.';
+		*--at = (char)('0' + n % 10);
 		n /= 10;
 	}
-	text_add(t, buf + at, sizeof(buf) - at);
+	text_right(t, at, width);
 }
 
 static void json_escape(struct text *t, uint32_t code)

@@ -24,7 +24,9 @@ int text_take(
 
 void text_add_more(struct text *t, const char *s, size_t bytes); /* text_add() that makes room */
 void text_fmt(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void text_fixed3(struct text *t, double v);    /* as "%.3f", faster */
+void text_right(struct text *t, const char *s, uint32_t width); /* as "%*s" */
+/* As "%*.*f" of width, decimals (0 or 3) and v, faster. */
+void text_fixed(struct text *t, double v, uint32_t decimals, uint32_t width);
 void text_json(struct text *t, const char *s); /* quoted and escaped */
 void text_json_f64(struct text *t, double v);  /* shortest that reads back; not finite: null */
 /* Bytes of a name, at most so many, that cut no character in two. */

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Would move the cursor, hide text or turn its direction: C0, DEL, C1, marks and overrides of
  * direction, line and paragraph separators, characters of no width (the soft hyphen, tags). */
@@ -14,6 +15,24 @@ static inline bool utf8_is_control(uint32_t c)
 	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad || c == 0x61c ||
 	       (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
 	       (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || (c >= 0xe0000 && c <= 0xe007f);
+}
+
+/* How many of the first n bytes are printable ASCII, or few less: eight are looked at together. */
+static inline size_t utf8_plain(const char *s, size_t n)
+{
+	const uint64_t ones = 0x0101010101010101u;
+	uint64_t v;
+	size_t i;
+
+	for (i = 0; n - i >= sizeof(v); i += sizeof(v)) {
+		memcpy(&v, s + i, sizeof(v));
+		/* a byte below 0x20, above 0x7f, or 0x7f itself has its highest bit in one of these */
+		if (((v - ones * 0x20) | v | (v + ones)) & ones * 0x80)
+			return i;
+	}
+	while (i < n && s[i] >= 0x20 && s[i] < 0x7f)
+		i++;
+	return i;
 }
 
 /* Bytes of the character at p, of which n may be read; 0: it is no valid one. */

@@ -162,7 +162,7 @@ static void op_args(struct timeline *w, const struct timeline_op *p)
 		text_fmt(t, ",\"bytes\":%" PRIu64, o->bytes);
 		if (o->end > o->start) {
 			text_str(t, ",\"memory bandwidth (GB/s)\":");
-			text_fixed3(t, (double)o->bytes / (double)(o->end - o->start));
+			text_fixed(t, (double)o->bytes / (double)(o->end - o->start), 3, 0);
 		}
 	}
 	text_str(t, "}}");

@@ -582,7 +582,7 @@ static void put_op(struct sorted *s, const struct sorted_op *o, uint64_t id)
 		text_fmt(t, ",\"bytes\":%" PRIu64, o->bytes);
 		if (o->end_ns > o->start_ns) {
 			text_str(t, ",\"memory bandwidth (GB/s)\":");
-			text_fixed3(t, (double)o->bytes / (double)(o->end_ns - o->start_ns));
+			text_fixed(t, (double)o->bytes / (double)(o->end_ns - o->start_ns), 3, 0);
 		}
 	}
 	text_str(t, "}}");

@@ -68,7 +68,7 @@ void svg_time(struct text *t, uint64_t ns)
 
 	for (unsigned i = 0; i < sizeof(units) / sizeof(*units); i++)
 		if ((double)ns >= units[i].ns) {
-			text_fixed3(t, (double)ns / units[i].ns);
+			text_fixed(t, (double)ns / units[i].ns, 3, 0);
 			text_char(t, ' ');
 			text_str(t, units[i].unit);
 			return;

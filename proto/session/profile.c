@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "arena.h"
+#include "pages.h"
+#include "utf8.h"
 
 #define VALUES_MAX ((size_t)64 << 20)
 #define ELLIPSIS   "\xe2\x80\xa6"
@@ -52,9 +54,8 @@ const char *profile_text(struct profile *p, const char *text, size_t bytes)
 	if (cut) /* not within a character, if it has any */
 		for (bytes = PROFILE_TEXT_MAX, i = 0; i < 3 && s[bytes] >> 6 == 2; i++)
 			bytes--;
-	for (i = 0; i < bytes && s[i] - 1u < 0x7f;)
-		i++;
-	for (; i < bytes && (len = utf8_char(s + i, bytes - i)) != 0; i += len)
+	for (i = utf8_plain(text, bytes); i < bytes && (len = utf8_char(s + i, bytes - i)) != 0;
+		i += len)
 		;
 	if (i == bytes && !cut)
 		return arena_text(p->arena, text, bytes);
@@ -94,6 +95,7 @@ int profile_reserve(struct profile *p, uint32_t nodes)
 	value = calloc((size_t)cap * (p->n_metrics > 0 ? p->n_metrics : 1), sizeof(*value));
 	if (value == NULL)
 		return -ENOMEM;
+	pages_large(value, (size_t)cap * p->n_metrics * sizeof(*value));
 	memcpy(value, p->value, (size_t)p->n_nodes * p->n_metrics * sizeof(*value));
 	free(p->value);
 	p->value = value;
@@ -101,6 +103,7 @@ int profile_reserve(struct profile *p, uint32_t nodes)
 	if (node == NULL)
 		return -ENOMEM;
 	p->node = node;
+	pages_large(node, cap * sizeof(*node));
 	last = realloc(o->last_child, cap * sizeof(*last));
 	if (last == NULL)
 		return -ENOMEM;

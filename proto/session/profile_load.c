@@ -9,6 +9,7 @@
 
 #include "arena.h"
 #include "hist.h"
+#include "pages.h"
 #include "profile_head.h"
 #include "profile_put.h"
 #include "session_terms.h"
@@ -71,6 +72,7 @@ enum cell_column {
 /* So many that their array is a mapping of its own: what is not used costs no page, and growing
  * copies nothing. The map is used all over, so it begins small. */
 #define SLOTS_FIRST 131072u
+#define SLOTS_LARGE 8192u /* then the rest is likely to be filled, too */
 #define MAP_FIRST   16384u
 
 /* --- statements */
@@ -186,10 +188,23 @@ static int grow_map(struct tree_load *t)
 	return 0;
 }
 
+/* Where ids follow each other, which they mostly do, a slot is where the first one's distance says. */
+static bool slot_guess(const struct tree_load *t, int64_t id, uint32_t *ret)
+{
+	const uint64_t at = t->n < 2 ? 0 : (uint64_t)id - (uint64_t)t->slot[1].id + 1;
+
+	if (at >= t->n || t->slot[at].id != id)
+		return false;
+	*ret = (uint32_t)at;
+	return true;
+}
+
 static int slot_of(struct tree_load *t, int64_t id, uint32_t *ret)
 {
 	uint32_t *at;
 
+	if (slot_guess(t, id, ret))
+		return 0;
 	if (t->n >= PROFILE_NODES_MAX)
 		return err_set(
 			t->l->e, -EBADMSG, "the session has more than %u nodes", PROFILE_NODES_MAX);
@@ -197,6 +212,11 @@ static int slot_of(struct tree_load *t, int64_t id, uint32_t *ret)
 		return -ENOMEM;
 	at = map_find(t, id);
 	if (*at == 0) {
+		t->unsorted |= t->n > 0 && t->slot[t->n - 1].id > id;
+		t->least = id < t->least ? id : t->least;
+		t->most = id > t->most ? id : t->most;
+		if (t->n == SLOTS_LARGE)
+			pages_large(t->slot, t->cap * sizeof(*t->slot));
 		t->slot[t->n] = (struct slot){.id = id, .local = PROFILE_NONE};
 		*at = ++t->n;
 	}
@@ -323,13 +343,14 @@ static int rare_of(struct tree_load *t, struct slot *s)
 static int add_kernels(
 	struct tree_load *t, struct slot *s, uint64_t count, uint64_t ns, uint64_t untimed)
 {
-	s->has_gpu = true;
+	s->has_gpu = t->has[COL_TIME] = true;
 	s->count = load_sum(s->count, count);
 	s->time = load_sum(s->time, ns);
 	if (untimed == 0)
 		return 0;
 	if (rare_of(t, s) < 0)
 		return -ENOMEM;
+	t->has[COL_UNTIMED] = true;
 	s->rare->untimed = load_sum(s->rare->untimed, untimed);
 	return 0;
 }
@@ -339,7 +360,7 @@ static int add_copies(
 {
 	if (rare_of(t, s) < 0)
 		return -ENOMEM;
-	s->rare->has_copy = true;
+	s->rare->has_copy = t->has[COL_COPY_TIME] = true;
 	s->rare->copies = load_sum(s->rare->copies, count);
 	s->rare->copy_time = load_sum(s->rare->copy_time, ns);
 	s->rare->bytes = load_sum(s->rare->bytes, bytes);
@@ -354,7 +375,7 @@ static int add_calls(
 
 	if (rare_of(t, s) < 0)
 		return -ENOMEM;
-	s->rare->calls[k].has = true;
+	s->rare->calls[k].has = t->has[COL_SYNC_TIME + 2 * k] = true;
 	s->rare->calls[k].n = load_sum(s->rare->calls[k].n, count);
 	s->rare->calls[k].ns = load_sum(s->rare->calls[k].ns, ns);
 	return 0;
@@ -389,7 +410,7 @@ static int cell_row(struct tree_load *t, sqlite3_value **v)
 	if (class == CLASS_CPU && t->l->p->head.files != MODE_NONE)
 		return 0;
 	if (gpu_classes[gpu_class_known(class)].counts == COUNTS_CPU) {
-		s->has_cpu = true;
+		s->has_cpu = t->has[COL_CPU_TIME] = true;
 		s->cpu = load_sum(s->cpu, ns);
 		s->calls = load_sum(s->calls, count);
 		t->l->open_scopes = load_sum(t->l->open_scopes, value_u64(v[CELL_OPEN]));
@@ -497,37 +518,37 @@ static int metric_row(struct tree_load *t, sqlite3_value **v)
 static int fill_row(struct tree_load *t, sqlite3_value **v)
 {
 	int64_t kind = sqlite3_value_int64(v[2]);
-	uint32_t at = *map_find(t, sqlite3_value_int64(v[0])), up;
+	const int64_t id = sqlite3_value_int64(v[0]);
+	uint32_t at, up;
 	struct slot *s;
 	int r;
 
-	if (at <= 1 || t->slot[at - 1].name != NULL)
+	if (!slot_guess(t, id, &at))
+		at = *map_find(t, id) - 1;
+	if (at == 0 || at == UINT32_MAX || t->slot[at].name != NULL)
 		return 0; /* another session's, in the range that was scanned */
 	r = slot_of(t, sqlite3_value_int64(v[1]), &up); /* may move them all */
 	if (r < 0)
 		return r;
-	s = &t->slot[at - 1];
+	s = &t->slot[at];
 	s->up = up;
 	s->kind = kind >= 0 && kind <= UINT8_MAX ? (uint8_t)kind : NODE_SCOPE;
 	s->name = value_text(t->l, v[3]);
+	t->named++;
 	return s->name == NULL ? load_no_memory(t) : 0;
 }
 
 /* Reads the rows of slots [first, last): in one scan where their ids lie close together. */
 static int fetch(struct tree_load *t, uint32_t first, uint32_t last)
 {
-	int64_t least = INT64_MAX, most = INT64_MIN;
-	uint32_t i, n = last - first;
+	const int64_t least = t->least, most = t->most;
+	const bool close = ((uint64_t)most - (uint64_t)least) / 4 < last - first;
 	sqlite3_stmt *st;
-	bool close;
-	int r;
+	uint32_t i;
+	int r = load_prepare(t->l, statements[close ? SQL_NODES : SQL_NODE], &st);
 
-	for (i = first; i < last; i++) {
-		least = t->slot[i].id < least ? t->slot[i].id : least;
-		most = t->slot[i].id > most ? t->slot[i].id : most;
-	}
-	close = ((uint64_t)most - (uint64_t)least) / 4 < n;
-	r = load_prepare(t->l, statements[close ? SQL_NODES : SQL_NODE], &st);
+	t->least = INT64_MAX;
+	t->most = INT64_MIN;
 	for (i = first; r == 0 && i < (close ? first + 1 : last); i++) {
 		(void)sqlite3_bind_int64(st, 1, close ? least : t->slot[i].id);
 		if (close)
@@ -551,7 +572,7 @@ static int fetch_all(struct tree_load *t)
 				PROFILE_DEPTH_MAX);
 		last = t->n;
 		r = fetch(t, first, last);
-		for (i = first; r == 0 && i < last; i++)
+		for (i = first; r == 0 && t->named + 1 < last && i < last; i++)
 			if (t->slot[i].name == NULL)
 				return err_set(t->l->e, -EBADMSG,
 					"the database is damaged: node %lld is missing",
@@ -601,21 +622,19 @@ static int by_id(const void *a, const void *b, void *slots)
 /* In the order of row ids, which is the order of first sight; slots mostly have it already. */
 static int add_nodes(struct tree_load *t)
 {
-	uint32_t *order = malloc(t->n * sizeof(*order)), i, sorted = 1;
+	uint32_t *order = t->unsorted ? malloc(t->n * sizeof(*order)) : NULL, i;
 	int r;
 
-	if (order == NULL || profile_reserve(t->l->p, t->n + 1) < 0) {
+	if ((t->unsorted && order == NULL) || profile_reserve(t->l->p, t->n + 1) < 0) {
 		free(order);
 		return load_no_memory(t);
 	}
-	for (i = 0; i < t->n; i++) {
+	for (i = 0; order != NULL && i < t->n; i++)
 		order[i] = i;
-		sorted += i > 0 && t->slot[i - 1].id < t->slot[i].id;
-	}
-	if (sorted < t->n)
+	if (order != NULL)
 		qsort_r(order, t->n, sizeof(*order), by_id, t->slot);
 	for (i = 0, r = 0; r == 0 && i < t->n; i++)
-		r = add_chain(t, order[i]);
+		r = add_chain(t, order != NULL ? order[i] : i);
 	free(order);
 	return r;
 }
@@ -659,6 +678,8 @@ static int load_tree(struct load *l)
 	if (take_register(l->db, &t) != SQLITE_OK)
 		return load_db_error(l);
 	r = slot_of(&t, 0, &root); /* first, so that ids mostly come in order */
+	t.least = INT64_MAX;
+	t.most = INT64_MIN;
 	if (r == 0)
 		r = each_row(&t, cells, cell_row);
 	if (r == 0)

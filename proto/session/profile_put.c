@@ -32,17 +32,9 @@ int load_columns(struct tree_load *t)
 		COLUMNS(X)
 #undef X
 	};
-	bool has[COL_MAX] = {false};
+	bool *const has = t->has;
 	uint32_t i, k;
 
-	for (i = 0; i < t->n; i++) {
-		has[COL_TIME] |= t->slot[i].has_gpu;
-		has[COL_CPU_TIME] |= t->slot[i].has_cpu;
-		has[COL_COPY_TIME] |= t->slot[i].rare != NULL && t->slot[i].rare->has_copy;
-		for (k = 0; t->slot[i].rare != NULL && k < CALLS_MAX; k++)
-			has[COL_SYNC_TIME + 2 * k] |= t->slot[i].rare->calls[k].has;
-		has[COL_UNTIMED] |= t->slot[i].rare != NULL && t->slot[i].rare->untimed > 0;
-	}
 	has[COL_UNTIMED] &= t->l->p->head.files == MODE_NONE;
 	has[COL_COUNT] = has[COL_TIME];
 	has[COL_DEVICE_ID] = has[COL_DEVICE_TYPE] =

@@ -98,9 +98,12 @@ struct tree_load {
 	take_fn *row; /* what takes the rows that are being read, and what it said */
 	int r;
 	struct slot *slot;
-	uint32_t n, cap;
-	uint32_t *map; /* open addressing: slot + 1, 0 empty; map_cap a power of two */
+	uint32_t n, cap, named;
+	int64_t least, most; /* ids of those that came since fetch() began */
+	bool unsorted;       /* not by id */
+	uint32_t *map;       /* open addressing: slot + 1, 0 empty; map_cap a power of two */
 	uint32_t map_cap;
+	bool has[COL_MAX];        /* some node has it */
 	uint32_t column[COL_MAX]; /* metric, PROFILE_NONE: not in this session */
 	struct user_value *user;
 	uint32_t n_user, cap_user;

@@ -230,6 +230,7 @@ int raw_new(const struct view *v, const char *name, struct raw *ret)
 {
 	const struct meaning m = meaning_of(v->p, name);
 	const uint32_t n = v->p->n_nodes;
+	const bool is_two = m.at[1] != PROFILE_NONE, is_scopes = m.is_self || m.is_cpu;
 	double *more, *inside;
 	uint32_t i;
 
@@ -239,13 +240,13 @@ int raw_new(const struct view *v, const char *name, struct raw *ret)
 		.metric = m.at[0],
 		.is_computed = m.is_self || m.is_cpu || m.element != PROFILE_NONE,
 		.is_cpu = m.is_cpu};
-	more = raw_numbers_new(n);
-	inside = raw_numbers_new(n);
-	if (ret->v != NULL && more != NULL && inside != NULL) {
+	more = is_two ? raw_numbers_new(n) : NULL;
+	inside = is_scopes ? raw_numbers_new(n) : NULL;
+	if (ret->v != NULL && (more != NULL || !is_two) && (inside != NULL || !is_scopes)) {
 		own_numbers(v, m.at[0], m.element, ret->v);
-		if (m.at[1] != PROFILE_NONE)
+		if (is_two)
 			own_numbers(v, m.at[1], PROFILE_NONE, more);
-		for (i = 0; i < n; i++)
+		for (i = 0; i < n && is_two; i++)
 			add(&ret->v[i], more[i]);
 		if (m.is_self)
 			self_numbers(ret, v->p, inside);

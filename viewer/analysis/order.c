@@ -55,7 +55,7 @@ static double *costs_new(const struct view *v)
 	return cost;
 }
 
-/* Links the kept children of one node; buf has room for all of them. */
+/* Links the kept children of one node; cost: NULL as they were seen; buf has room for all of them. */
 static void link_children(const struct view *v, const double *cost, enum order_sort sort,
 	uint32_t parent, struct child *buf, struct order *o)
 {
@@ -64,9 +64,10 @@ static void link_children(const struct view *v, const double *cost, enum order_s
 
 	for (at = node[parent].first_child; at != PROFILE_NONE; at = node[at].next_sibling)
 		if (v->keep[at])
-			buf[n++] = (struct child){
-				.node = at, .value = cost[at], .name = node[at].name};
-	if (sort != SORT_SEEN && n > 1)
+			buf[n++] = (struct child){.node = at,
+				.value = cost != NULL ? cost[at] : 0,
+				.name = node[at].name};
+	if (cost != NULL && n > 1)
 		qsort(buf, n, sizeof(*buf), sort == SORT_NAME ? by_name : by_value);
 	o->first[parent] = n > 0 ? buf[0].node : PROFILE_NONE;
 	for (i = 0; i < n; i++)
@@ -78,13 +79,14 @@ int order_new(const struct view *v, enum order_sort sort, struct order **ret)
 	uint32_t n = v->p->n_nodes, i;
 	struct order *o = calloc(1, sizeof(*o));
 	struct child *buf = malloc(n * sizeof(*buf));
-	double *cost = costs_new(v);
+	double *cost = sort != SORT_SEEN ? costs_new(v) : NULL;
 
 	if (o != NULL) {
 		o->first = malloc(n * sizeof(*o->first));
 		o->next = malloc(n * sizeof(*o->next));
 	}
-	if (o == NULL || buf == NULL || cost == NULL || o->first == NULL || o->next == NULL) {
+	if (o == NULL || buf == NULL || (cost == NULL && sort != SORT_SEEN) || o->first == NULL ||
+		o->next == NULL) {
 		order_free(o);
 		free(buf);
 		free(cost);

@@ -88,11 +88,9 @@ static uint32_t next_char(const char **at)
 /* Bytes, and columns, of a text that is nothing but printable ASCII; SIZE_MAX: it is not. */
 static size_t plain_bytes(const char *s)
 {
-	size_t n = 0;
+	const size_t n = strlen(s);
 
-	while (s[n] >= 0x20 && s[n] < 0x7f)
-		n++;
-	return s[n] == '\0' ? n : SIZE_MAX;
+	return utf8_plain(s, n) == n ? n : SIZE_MAX;
 }
 
 static void make_visible(const struct term *term, struct text *t, const char *s)

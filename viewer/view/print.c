@@ -344,7 +344,8 @@ static const char *scale_of(const struct column *c)
 	return NULL;
 }
 
-static void cell(struct text *t, const struct cells *c, double v)
+/* width: at least, where that costs nothing. */
+static void cell(struct text *t, const struct cells *c, double v, uint32_t width)
 {
 	if (c->is_percent) {
 		text_fmt(t, "%+.1f%%", v);
@@ -356,11 +357,9 @@ static void cell(struct text *t, const struct cells *c, double v)
 		return;
 	}
 	if (c->is_change)
-		text_fmt(t, "%+.3f", v);
+		text_fmt(t, "%+.*f", c->whole ? 0 : 3, v);
 	else
-		text_fixed3(t, v);
-	if (c->whole && isfinite(v) && !t->failed)
-		t->n -= strlen(".000");
+		text_fixed(t, v, c->whole ? 0 : 3, width);
 }
 
 /* Why there is no number. */
@@ -371,11 +370,11 @@ static const char *no_cell(const struct columns *b, const struct cells *c, uint3
 	return b->d->side[node] == SIDE_AFTER ? "new" : "gone";
 }
 
-/* Moves what was written from `from` on to the right end of its column. */
-static void align_right(struct text *t, size_t from, uint32_t width)
+/* Moves what was written from `from` on, `used` columns, to the right end of its column. */
+static void align_right(struct text *t, size_t from, uint32_t used, uint32_t width)
 {
 	const size_t n = t->n - from;
-	const uint32_t used = term_line_width(t, from), pad = used < width ? width - used : 0;
+	const uint32_t pad = used < width ? width - used : 0;
 
 	if (pad == 0 || text_reserve(t, pad) < 0)
 		return;
@@ -405,13 +404,15 @@ static void table_row(
 
 	for (i = 0; i < b->n_columns; i++) {
 		c = &b->col[i];
-		term_style(term, t, cell_style(b, i, node));
+		if (term->color)
+			term_style(term, t, cell_style(b, i, node));
 		from = t->n;
 		if (isnan(c->v[node]))
-			text_str(t, no_cell(b, c, node));
+			text_right(t, no_cell(b, c, node), c->width);
 		else
-			cell(t, c, c->v[node]);
-		align_right(t, from, c->width);
+			cell(t, c, c->v[node], c->width);
+		if (t->n - from < c->width)
+			align_right(t, from, (uint32_t)(t->n - from), c->width); /* all ASCII */
 		term_style(term, t, STYLE_PLAIN);
 		text_str(t, GAP);
 	}
@@ -448,17 +449,18 @@ static int measure(const struct columns *b, struct cells *c, const struct print_
 		}
 		if (c->scaled != NULL) {
 			longest.n = 0;
-			cell(&longest, c, c->v[i]);
+			cell(&longest, c, c->v[i], 0);
 			c->width = longest.n > c->width ? (uint32_t)longest.n : c->width;
 			continue;
 		}
 		least = c->v[i] < least ? c->v[i] : least;
 		most = c->v[i] > most ? c->v[i] : most;
-		c->whole &= c->v[i] == nearbyint(c->v[i]);
+		if (c->whole)
+			c->whole = c->v[i] == nearbyint(c->v[i]);
 	}
 	for (i = 0; i < 2; i++) {
 		longest.n = 0;
-		cell(&longest, c, i == 0 ? least : most);
+		cell(&longest, c, i == 0 ? least : most, 0);
 		if (longest.n > c->width)
 			c->width = (uint32_t)longest.n;
 	}
@@ -481,7 +483,7 @@ static int table_head(struct text *t, struct columns *b, const struct print_opti
 			text_str(t, GAP);
 		from = t->n;
 		column_head(o->term, t, b->col[i].head);
-		align_right(t, from, b->col[i].width);
+		align_right(t, from, term_line_width(t, from), b->col[i].width);
 	}
 	term_style(o->term, t, STYLE_PLAIN);
 	text_char(t, '\n');
@@ -615,7 +617,7 @@ static void print_totals(struct text *t, const struct cells column[3], double be
 
 		c.whole &= whole;
 		text_str(t, gaps[i]);
-		cell(t, &c, v[i]);
+		cell(t, &c, v[i], 0);
 	}
 }
 
