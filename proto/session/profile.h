@@ -150,11 +150,13 @@ static inline const struct value *profile_value(
 /* Which part of a session. Zero-initialised: all of it. */
 struct profile_select {
 	const char *process; /* NULL: all, merged; or a rank ("3") or "pid:1234" */
-	bool one_phase;      /* false: all segments */
-	uint32_t phase;      /* the segment, when one_phase */
-	bool lean;           /* leave out durations and config, which a tree does not show */
-	bool brief;          /* of our metrics only times, counts, calls and copies */
-	bool file;           /* to be written as a file that Proton has: see session_mode */
+	int64_t id; /* of the one process, as the store numbers it, without its steps' rates; 0: by
+		       `process` */
+	bool one_phase; /* false: all segments */
+	uint32_t phase; /* the segment, when one_phase */
+	bool lean;      /* leave out durations and config, which a tree does not show */
+	bool brief;     /* of our metrics only times, counts, calls and copies */
+	bool file;      /* to be written as a file that Proton has: see session_mode */
 	uint64_t
 		every_ns; /* windows of so long, from the timeline's zero, are the steps; 0: scopes are */
 	/* Of a timeline: what is not wholly outside of [from_ns, to_ns], since its zero, or of these
@@ -170,6 +172,11 @@ struct profile_select {
 	bool (*progress)(void *arg, uint64_t done, uint64_t all);
 	void *progress_arg;
 };
+
+static inline bool select_is_one(const struct profile_select *s)
+{
+	return s->process != NULL || s->id != 0;
+}
 
 /* Where the window after so many begins. */
 static inline uint64_t select_every(const struct profile_select *s, uint32_t n)

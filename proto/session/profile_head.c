@@ -24,24 +24,30 @@
 /* clang-format off */
 #define PART(name, column, ...) "," #column
 #define PARTS GPU_PARTS_STORED(PART)
+/* Of one process, by its number, or of all from ?3 to ?4. */
+#define ONE(process) " AND " process " BETWEEN ?3 AND ?4"
 #define STATEMENTS(X)                                                                              \
 	X(PROCESS, "SELECT p.id, p.command, p.agent_ns, p.gpu_state, p.gpu_text, p.pid, p.rank,"   \
 		" p.end_reason, p.source, p.boot_id, coalesce(p.ended_ns,"                         \
 		" CAST((julianday('now') - 2440587.5) * 86400e9 AS INTEGER)) - p.created_realtime_ns," \
-		" p.world_size" \
-		" FROM member m JOIN process p ON p.id = m.process"                            \
-		" WHERE m.session = ?1 ORDER BY p.id")                                             \
+		" p.world_size"                                                                    \
+		" FROM member m JOIN process p ON p.id = m.process"                                \
+		" WHERE m.session = ?1" ONE("m.process") " ORDER BY p.id")                         \
 	X(DEVICE, "SELECT d.process, d.device, d.uuid, d.type, d.name, d.arch, d.num_sms,"         \
 		" d.clock_khz, d.memory_clock_khz, d.bus_width FROM member m"                      \
 		" JOIN device d ON d.process = m.process WHERE m.session = ?1"                     \
-		" ORDER BY d.process, d.device")                                                   \
-	X(BUSY, "SELECT process, device, busy_ns, last_ns" PARTS " FROM busy WHERE session = ?1")  \
+		ONE("m.process") " ORDER BY d.process, d.device")                                  \
+	X(BUSY, "SELECT process, device, busy_ns, last_ns" PARTS " FROM busy WHERE session = ?1"   \
+		ONE("process"))                                                                    \
 	X(ACTIVE, "SELECT begin_ns, end_ns FROM active WHERE session = ?1")                        \
 	X(SEGMENT, "SELECT begin_ns, end_ns FROM segment WHERE session = ?1 AND segment = ?2")     \
-	X(COST, "SELECT process, value FROM metric WHERE session = ?1 AND name = 'recording_cost'") \
+	X(COST, "SELECT process, value FROM metric WHERE session = ?1"                             \
+		ONE("process") " AND name = 'recording_cost'")                                     \
 	X(LOSS, "SELECT l.process, l.cause, l.count, p.flags FROM loss l"                          \
-		" LEFT JOIN process p ON p.id = l.process WHERE l.session = ?1")                   \
-	X(NOTE, "SELECT process, text FROM note WHERE session = ?1 ORDER BY ns, process, number")
+		" LEFT JOIN process p ON p.id = l.process WHERE l.session = ?1"                    \
+		ONE("l.process"))                                                                  \
+	X(NOTE, "SELECT process, text FROM note WHERE session = ?1" ONE("process")                 \
+		" ORDER BY ns, process, number")
 /* clang-format on */
 
 enum {
@@ -68,6 +74,10 @@ static int each_row(struct load *l, int which, row_fn *row)
 		return r;
 	if (which == SQL_SEGMENT)
 		(void)sqlite3_bind_int64(st, 2, l->select->phase);
+	if (sqlite3_bind_parameter_count(st) >= 4) {
+		(void)sqlite3_bind_int64(st, 3, l->select->id != 0 ? l->select->id : INT64_MIN);
+		(void)sqlite3_bind_int64(st, 4, l->select->id != 0 ? l->select->id : INT64_MAX);
+	}
 	while ((more = load_step(l, st)) > 0) {
 		r = row(l, st);
 		if (r < 0)
@@ -255,14 +265,17 @@ static int process_row(struct load *l, sqlite3_stmt *st)
 	return 0;
 }
 
+static int process_order(const void *a, const void *b)
+{
+	const int64_t id = *(const int64_t *)a, x = ((const struct load_process *)b)->id;
+
+	return (id > x) - (id < x);
+}
+
 static bool is_process(const struct load *l, int64_t id)
 {
-	uint32_t i;
-
-	for (i = 0; i < l->n_processes; i++)
-		if (l->process[i].id == id)
-			return true;
-	return false;
+	return l->n_processes > 0 &&
+	       bsearch(&id, l->process, l->n_processes, sizeof(*l->process), process_order) != NULL;
 }
 
 /* --- devices */
@@ -318,17 +331,15 @@ static int busy_row(struct load *l, sqlite3_stmt *st)
 {
 	int64_t process = sqlite3_column_int64(st, 0), device = sqlite3_column_int64(st, 1);
 	uint64_t last = load_u64(st, 3);
-	uint32_t i;
+	struct load_device *d = load_device(l, process, device);
 
-	for (i = 0; i < l->n_devices; i++) {
-		if (l->device[i].process != process || l->device[i].device != device)
-			continue;
-		if (!l->select->one_phase) /* kept for the whole session only */
-			busy_parts_row(&l->device[i].d, st);
-		l->device[i].used = true;
-		if (last > l->last_busy_ns)
-			l->last_busy_ns = last;
-	}
+	if (d == NULL)
+		return 0;
+	if (!l->select->one_phase) /* kept for the whole session only */
+		busy_parts_row(&d->d, st);
+	d->used = true;
+	if (last > l->last_busy_ns)
+		l->last_busy_ns = last;
 	return 0;
 }
 
@@ -449,7 +460,7 @@ static int cost_row(struct load *l, sqlite3_stmt *st)
 	const double cost = sqlite3_column_double(st, 1);
 
 	if (!isfinite(cost) ||
-		(l->select->process != NULL && !is_process(l, sqlite3_column_int64(st, 0))))
+		(select_is_one(l->select) && !is_process(l, sqlite3_column_int64(st, 0))))
 		return 0;
 	l->cost += cost;
 	l->n_costs++;
@@ -472,7 +483,7 @@ static int loss_row(struct load *l, sqlite3_stmt *st)
 	struct profile_loss *losses;
 
 	if (load_u64(st, 2) == 0 ||
-		(l->select->process != NULL && !is_process(l, sqlite3_column_int64(st, 0))))
+		(select_is_one(l->select) && !is_process(l, sqlite3_column_int64(st, 0))))
 		return 0;
 	for (i = 0; i < h->n_losses && h->losses[i].cause != cause; i++)
 		;
@@ -496,7 +507,7 @@ static int note_row(struct load *l, sqlite3_stmt *st)
 
 	if (text == NULL)
 		return no_memory(l);
-	if (l->select->process != NULL && !is_process(l, sqlite3_column_int64(st, 0)))
+	if (select_is_one(l->select) && !is_process(l, sqlite3_column_int64(st, 0)))
 		return 0;
 	return note(l, text);
 }
@@ -563,12 +574,14 @@ int load_head(struct load *l)
 			l->e, -ENOENT, "session '%s' has no phase %u", h->name, l->select->phase);
 	if (r == 0 && h->duration_ns == 0 && !l->select->one_phase)
 		h->duration_ns = (uint64_t)l->active_ns;
-	if (l->select->process != NULL || l->select->one_phase)
+	if (select_is_one(l->select) || l->select->one_phase)
 		h->launches = h->matched = h->unmatched =
 			0; /* counted for all of it, not for the part */
 	h->overhead = l->select->one_phase ? (double)NAN : overhead(l);
 	h->recording_cost = l->n_costs > 0 ? l->cost / l->n_costs : (double)NAN;
-	return r == 0 && !l->select->one_phase && !l->select->file ? load_rates(l) : r;
+	return r == 0 && !l->select->one_phase && !l->select->file && l->select->id == 0
+		       ? load_rates(l)
+		       : r;
 }
 
 int load_head_end(struct load *l)
@@ -578,7 +591,7 @@ int load_head_end(struct load *l)
 	uint32_t i;
 	int r = merge_devices(l);
 
-	if (r == 0 && l->select->process == NULL && !l->select->one_phase)
+	if (r == 0 && !select_is_one(l->select) && !l->select->one_phase)
 		r = load_held(l, note);
 
 	if (r == 0 && l->open_scopes > 0) {

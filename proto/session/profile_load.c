@@ -118,7 +118,7 @@ static int take_all(struct tree_load *t, sqlite3_stmt *st, take_fn *row)
 static int each_row(struct tree_load *t, int which, take_fn *row)
 {
 	struct load *l = t->l;
-	bool one = l->select->process != NULL;
+	bool one = select_is_one(l->select);
 	uint32_t i, n = one ? l->n_processes : 1;
 	sqlite3_stmt *st;
 	int r;
@@ -231,7 +231,8 @@ static int add_share(struct tree_load *t, struct slot *s, sqlite3_value **v, uin
 	struct load *l = t->l;
 	int64_t device = sqlite3_value_int64(v[CELL_DEVICE]),
 		process = sqlite3_value_int64(v[CELL_PROCESS]);
-	struct share *h;
+	struct share **at, *h;
+	struct load_device *d;
 	uint32_t i;
 
 	if (s->share != NULL && l->device[s->share->device].device == device &&
@@ -239,22 +240,23 @@ static int add_share(struct tree_load *t, struct slot *s, sqlite3_value **v, uin
 		s->share->ns = load_sum(s->share->ns, ns);
 		return 0;
 	}
-	for (i = 0; i < l->n_devices; i++)
-		if (l->device[i].device == device && l->device[i].process == process)
-			break;
-	if (i == l->n_devices)
+	d = load_device(l, process, device);
+	if (d == NULL)
 		return 0; /* a device without a row: its times count, its name is not known */
-	l->device[i].used = true;
+	d->used = true;
 	if (load_is_brief(l->select))
 		return 0;
-	for (h = s->share; h != NULL && h->device != i; h = h->next)
+	/* The last device first, which is the one that mostly comes. */
+	i = (uint32_t)(d - l->device);
+	for (at = &s->share; *at != NULL && (*at)->device > i; at = &(*at)->next)
 		;
-	if (h == NULL) {
+	h = *at;
+	if (h == NULL || h->device != i) {
 		h = arena_take(l->p->arena, sizeof(*h));
 		if (h == NULL)
 			return load_no_memory(t);
-		*h = (struct share){.next = s->share, .device = i};
-		s->share = h;
+		*h = (struct share){.next = *at, .device = i};
+		*at = h;
 	}
 	h->ns = load_sum(h->ns, ns);
 	return 0;

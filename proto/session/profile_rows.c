@@ -1,9 +1,29 @@
 /* SPDX-License-Identifier: MIT. profile_rows.c: rows of a store. */
 #include "profile_rows.h"
 
+#include <stdlib.h>
+
 uint64_t load_sum(uint64_t a, uint64_t b)
 {
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+static int device_order(const void *a, const void *b)
+{
+	const struct load_device *x = a, *y = b;
+
+	if (x->process != y->process)
+		return x->process < y->process ? -1 : 1;
+	return (x->device > y->device) - (x->device < y->device);
+}
+
+struct load_device *load_device(const struct load *l, int64_t process, int64_t device)
+{
+	const struct load_device key = {.process = process, .device = device};
+
+	return l->n_devices == 0
+		       ? NULL
+		       : bsearch(&key, l->device, l->n_devices, sizeof(*l->device), device_order);
 }
 
 uint64_t load_u64(sqlite3_stmt *st, int column)

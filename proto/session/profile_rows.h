@@ -52,6 +52,8 @@ const char *load_text(
  * fn's error, or 0. */
 typedef int held_fn(struct load *l, const char *text);
 int load_held(struct load *l, held_fn *fn);
+/* NULL: it has no row. */
+struct load_device *load_device(const struct load *l, int64_t process, int64_t device);
 uint64_t load_sum(uint64_t a, uint64_t b); /* saturating */
 
 #endif

@@ -132,6 +132,16 @@ def test_what_is_missing_is_said(tmp_path):
     assert "architecture" in view(tmp_path, "launches", made(tmp_path, "jax")).stdout
 
 
+def test_ranks_of_hosts_that_number_alike(tmp_path):
+    """Two hosts may give the same pid: each rank is its own row of the store."""
+    file = made(tmp_path, "many_ranks")
+    asked = lambda: [(p["rank"], p["time_ns"]) for p in json.loads(view(tmp_path, "ranks", file, "--json").stdout)["data"]["processes"]]
+    before = asked()
+    with contextlib.closing(sqlite3.connect(file)) as db, db:
+        db.execute("UPDATE process SET pid=7")
+    assert len(before) > 40 and asked() == before
+
+
 def test_a_gate_judges_something(tmp_path):
     empty, fine = made(tmp_path, "empty"), made(tmp_path, "no_timeline")
     r = view(tmp_path, "bottlenecks", empty, "--gate", "HIGH")

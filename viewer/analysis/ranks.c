@@ -2,7 +2,6 @@
 #include "ranks.h"
 
 #include <sqlite3.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,13 +117,12 @@ static int list_processes(struct work *w, struct sqlite3 *db, int64_t id, struct
 static int read_process(
 	struct work *w, struct sqlite3 *db, int64_t id, uint32_t which, struct err *e)
 {
-	char word[32];
-	const struct profile_select s = {.process = word, .lean = true, .brief = true};
+	const struct profile_select s = {
+		.id = w->r->process[which].id, .lean = true, .brief = true};
 	struct costs c = {0};
 	struct profile *p;
 	int r;
 
-	snprintf(word, sizeof(word), "pid:%lld", (long long)w->r->process[which].pid);
 	r = profile_load(db, id, &s, &p, e);
 	if (r < 0)
 		return r;
