@@ -244,9 +244,11 @@ void rule_jitter(struct judge *j)
 	time_words(q.p90, &tenth);
 	if (more < HARMLESS * q.sum)
 		judge_note(j,
-			"half of the steps take the host up to %s, a tenth %s or more, and the GPU "
-			"had work all the time: harmless",
-			half.text, tenth.text);
+			"half of the steps take the host up to %s, a tenth %s or more, and %s: "
+			"harmless",
+			half.text, tenth.text,
+			q.more < HARMLESS * q.sum ? "others are shorter by as much"
+						  : "the GPU had work all the time");
 	else
 		judge_say(j,
 			(struct verdict){.node = PROFILE_NONE,
