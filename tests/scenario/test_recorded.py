@@ -67,3 +67,15 @@ def test_the_rank_that_others_wait_for(tmp_path):
     _, rows = asked(tmp_path, "ranks-slow_rank", "bottlenecks")
     words = next(r for r in rows if r["rule"] == "slow_rank")
     assert "Rank 1 comes last" in words["words"] and "h.1 / extra" in words["where"]
+
+
+@pytest.mark.parametrize("name", ["fault-alloc", "ranks-slow_rank"])
+def test_a_locale_without_utf8_is_given_none(tmp_path, name):
+    """No name of these is in other letters, so what is beyond ASCII would be ours."""
+    file = tmp_path / "x.protond"
+    file.write_bytes(gzip.decompress((ROOT / f"tests/recorded/{name}.protond.gz").read_bytes()))
+    env = {**os.environ, "LC_ALL": "C", "COLUMNS": "80"}
+    for words in (["tree"], ["flat", "-n", "1"], ["breakdown"], ["steps", "-n", "1"], ["series"], ["bottlenecks"], ["sync", "-n", "1"], ["ranks", "-n", "1"],
+                  ["memory", "-n", "1"], ["critical", "-n", "1"], ["launches", "-n", "1"], ["streams", "-n", "1"], ["apis", "-n", "1"], ["report", "-f", "txt"]):
+        r = subprocess.run([BUILD / "bin/protonview", words[0], file, *words[1:]], env=env, capture_output=True, timeout=60)
+        assert (r.stdout + r.stderr).isascii(), (words, r.stdout.decode(errors="replace"))

@@ -268,7 +268,7 @@ static void put_thread(struct thread *t, const struct term *term, struct text *o
 	for (i = 0; i < p->n_inner; i++)
 		put_frame(term, out, &p->inner[i]);
 	if (p->n > p->n_inner + p->n_outer)
-		text_fmt(out, "      … %u more\n", p->n - p->n_inner - p->n_outer);
+		text_fmt(out, "      ... %u more\n", p->n - p->n_inner - p->n_outer);
 	for (i = 0; i < p->n_outer; i++)
 		put_frame(term, out, &p->outer[i]);
 	if (p->broken)
@@ -295,9 +295,9 @@ void stack_put(struct stack *s, const struct term *term, struct text *out, uint6
 	if (tid != 0)
 		return;
 	if (s->more > 0)
-		text_fmt(out, "  … and %lu more threads\n", s->more);
+		text_fmt(out, "  ... and %lu more threads\n", s->more);
 	if (s->apart > 0 || s->python.more > 0)
-		text_fmt(out, "  … and %lu threads of Python that are none of these\n",
+		text_fmt(out, "  ... and %lu threads of Python that are none of these\n",
 			s->apart + s->python.more);
 	if (s->why[0] != '\0')
 		text_fmt(out, "  %s\n", s->why);

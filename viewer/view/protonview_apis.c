@@ -124,7 +124,7 @@ static void print(struct run *run, const struct profile *p, const struct apis *a
 		text_fmt(&run->out, "not in this width: %s; COLUMNS=200 shows all\n", g.left);
 	grid_fini(&g);
 	if (a->n > most)
-		text_fmt(&run->out, "… %u more; -n N shows N\n", a->n - most);
+		text_fmt(&run->out, "%u more; -n N shows N\n", a->n - most);
 	text_str(&run->out,
 		"share: of the time recorded; threads side by side may take more than all of it\n");
 }

@@ -183,7 +183,7 @@ static void print_who(struct show *s, const struct holding *x, uint32_t account,
 	grid_print(&run->out, &run->term, &g);
 	grid_fini(&g);
 	if (most != 0 && n > most)
-		text_fmt(&run->out, "… %u more; -n N shows N\n", n - most);
+		text_fmt(&run->out, "%u more; -n N shows N\n", n - most);
 	free(w);
 }
 
@@ -197,11 +197,11 @@ static void print_growth(struct show *s, const char *of, const struct holding_gr
 		return;
 	signed_bytes(g->slope, slope);
 	signed_bytes(g->error, error);
-	text_fmt(&s->run->out, "%s: %s %s ± %s a step, of %u steps\n", of,
+	text_fmt(&s->run->out, "%s: %s %s %s %s a step, of %u steps\n", of,
 		g->g.grows   ? "GROWS by"
 		: g->g.known ? "no steady growth:"
 			     : "too few steps to call it growth:",
-		slope, error, g->steps);
+		slope, s->run->term.utf8 ? "±" : "+-", error, g->steps);
 }
 
 static void print_growths(struct show *s, const struct holding *x)

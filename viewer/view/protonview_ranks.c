@@ -150,7 +150,7 @@ static void print_rows(struct run *run, const struct side_by_side *b)
 	grid_print(&run->out, &run->term, &g);
 	grid_fini(&g);
 	if (r->n_rows > most)
-		text_fmt(&run->out, "… %u more; -n N shows N\n", r->n_rows - most);
+		text_fmt(&run->out, "%u more; -n N shows N\n", r->n_rows - most);
 	text_fmt(&run->out, "%s, with all below it; apart: the most less the median\n",
 		r->cost == COST_gpu_time ? "GPU time" : "time on the host");
 }

@@ -122,7 +122,7 @@ static void print(struct run *run, const struct profile *p, const struct waits *
 	grid_print(&run->out, &run->term, &g);
 	grid_fini(&g);
 	if (n > most)
-		text_fmt(&run->out, "… %u more; -n N shows N\n", n - most);
+		text_fmt(&run->out, "%u more; -n N shows N\n", n - most);
 	text_str(&run->out, "bubble: nothing of its process was on the GPU from then on\n");
 }
 
