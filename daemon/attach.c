@@ -250,6 +250,15 @@ static int ring_offered(struct conn *c, const struct message *m, int *fd, struct
 	return 0;
 }
 
+/* For status. */
+static void note_bad_ring(struct daemon *d, const struct conn *c, const struct err *why)
+{
+	d->bad_rings++;
+	d->bad_ring_uid = c->uid;
+	(void)snprintf(
+		d->bad_ring_text, sizeof(d->bad_ring_text), "pid %u: %.180s", c->pid, why->text);
+}
+
 static void on_ring(struct conn *c, const struct message *m, int *fd, struct err *e)
 {
 	struct rings *all = c->in->rings;
@@ -275,7 +284,8 @@ static void on_ring(struct conn *c, const struct message *m, int *fd, struct err
 	if (reply.code < 0) {
 		c->again = reply.code == -ENOSPC || reply.code == -EMFILE ||
 			   reply.code == -ENFILE || reply.code == -ENOMEM;
-		all->d->bad_rings += !c->again;
+		if (!c->again)
+			note_bad_ring(all->d, c, &words);
 		log_line(LOG_WARN, "ring_refused", "pid=%u uid=%u error=%d text=%s", c->pid, c->uid,
 			-reply.code, log_quote(quoted, sizeof(quoted), words.text));
 	}

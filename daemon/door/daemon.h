@@ -61,12 +61,13 @@ struct daemon {
 		store_trouble;   /* likewise: why the last transaction failed; code 0: it did not */
 	int journal_trouble;     /* likewise: of the last flush */
 	struct err home_trouble; /* likewise: why there is no journal in the directory */
-	char refused_text[256], unable_text[256]; /* why the last one was */
-	uint32_t refused_uid, unable_uid;         /* whose that was: he may read the words */
-	struct export *exports;                   /* timelines being written */
-	struct inquiry *inquiries;                /* to the database: inquire.h */
-	bool ends;                                /* nothing further is begun for anybody */
-	struct lent *lent;                        /* results that somebody has open: memfd.h */
+	/* Why the last one was, and whose that was: he may read the words. */
+	char refused_text[256], unable_text[256], bad_ring_text[256];
+	uint32_t refused_uid, unable_uid, bad_ring_uid;
+	struct export *exports;    /* timelines being written */
+	struct inquiry *inquiries; /* to the database: inquire.h */
+	bool ends;                 /* nothing further is begun for anybody */
+	struct lent *lent;         /* results that somebody has open: memfd.h */
 };
 
 #define MUST_LOOP(d) MUST(pthread_equal((d)->thread, pthread_self()))

@@ -136,6 +136,18 @@ static void sessions_refused(
 		asker_may(a, r.uid) ? e.text : "another user's");
 }
 
+static void rings_refused(const struct daemon *d, const struct asker *a, struct daemon_status *ret)
+{
+	const bool may = d->bad_ring_text[0] != '\0' && asker_may(a, d->bad_ring_uid);
+
+	if (d->bad_rings > 0)
+		warn(ret,
+			"%lu ring%s refused: what a job wrote there breaks the rules of "
+			"rings%s%.200s",
+			d->bad_rings, d->bad_rings == 1 ? " was" : "s were",
+			may ? ", the last: " : "", may ? d->bad_ring_text : "");
+}
+
 static void connections_refused(
 	const struct daemon *d, const struct asker *a, struct daemon_status *ret)
 {
@@ -178,9 +190,7 @@ static void status_warnings(const struct daemon *d, const struct asker *a, const
 		warn(ret, "%u job%s without GPU data%s%s", t->gpu[GPU_FAILED],
 			t->gpu[GPU_FAILED] == 1 ? "" : "s", t->gpu_text[0] != '\0' ? ": " : "",
 			t->gpu_text);
-	if (d->bad_rings > 0)
-		warn(ret, "%lu ring%s refused: what a job wrote there breaks the rules of rings",
-			d->bad_rings, d->bad_rings == 1 ? " was" : "s were");
+	rings_refused(d, a, ret);
 	if (d->skipped_entries > 0)
 		warn(ret,
 			"%lu entr%s of the journal left out, because each ended protond twice; "

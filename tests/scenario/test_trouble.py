@@ -202,6 +202,7 @@ def test_a_job_of_another_user_namespace(world):
     world.start(PROTOND_AUTO_SESSION="off")
     job = world.job("unshare", "--user", "--map-user=7")
     said(job.say("start s"), "the ring says uid")
+    assert f"breaks the rules of rings, the last: pid {job.pid}: the ring says uid" in world.ctl("status").stdout.replace("\n", " ").replace("           ", "")
     assert job.quit() == 0
 
 

@@ -576,7 +576,8 @@ static void say_why(const struct run *r, int status)
 	else if (r->processes == 0)
 		say(r,
 			"no process of this run reached protond: %sthe program neither links "
-			"libprotond (or `import protond`) nor uses CUDA or NVTX; link it with "
+			"libprotond (or `import protond`) nor uses CUDA or NVTX, or it runs as "
+			"another user or without this environment (sudo, env -i); link it with "
 			"-lprotond, or name its parts with NVTX",
 			r->warned ? "unless that is why, " : "");
 	else if (r->launches == 0 && is_quiet(r) && /* else the tree says it */
