@@ -99,6 +99,25 @@ def test_the_tree_of_a_run_is_the_daemons(world):
     assert f"`PROTOND_DB={world.db} protonview tree 2`" in words
 
 
+def test_what_to_type_next_can_be_typed(world):
+    """Whatever a path has in it; nothing of it is a command."""
+    world.db = world.home / "a b's $(touch ran).db"
+    world.env["PROTOND_DB"] = str(world.db)
+    said = world.ctl("run", "-b", "none", "--", DEMO).stderr
+    again = re.search(r"Open it again: (.*)", said)[1]
+    world.ctl("start", "x", "--all", "-b", "none")
+    for line in (again, re.search(r"`(.*)`", world.ctl("finalize", "x").stdout)[1]):
+        r = subprocess.run(["sh", "-c", line], env={**world.env, "PROTOND_DB": "", "PATH": f"{BUILD / 'bin'}:{world.env['PATH']}"}, cwd=world.home,
+                           capture_output=True, text=True, timeout=WAIT)
+        assert r.returncode == 0, (line, r.stderr)
+    world.ctl("shutdown")
+    (world.home / "it's $(touch ran).json").write_text('[{"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": 1, "dur": 1}]')
+    line = re.search(r"`(.*)`", world.view("import", "it's $(touch ran).json").stdout)[1]
+    r = subprocess.run(["sh", "-c", line], env={**world.env, "PATH": f"{BUILD / 'bin'}:{world.env['PATH']}"}, cwd=world.home,
+                       capture_output=True, text=True, timeout=WAIT)
+    assert r.returncode == 0 and not (world.home / "ran").exists(), (line, r.stderr)
+
+
 def test_a_process_that_outlives_its_run(world):
     r = world.ctl("run", "-b", "none", "--", "sh", "-c", f"{BUILD}/tests/load {world.home}/t 1 1000000 1 "
                   f">out 2>&1 & echo $!; until grep -q running out; do :; done; until [ $({BUILD}/bin/protonctl jobs | wc -l) = 2 ]; do :; done")

@@ -128,3 +128,29 @@ bool text_u64(const char *text, uint64_t max, uint64_t *ret)
 	*ret = v;
 	return true;
 }
+
+const char *word_quoted(char *buf, size_t n, const char *word)
+{
+	FILE *f;
+
+	buf[0] = '\0';
+	if (*word != '\0' &&
+		word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				  "0123456789_@%+=:,./-")] == '\0') {
+		(void)snprintf(buf, n, "%s", word);
+		return buf;
+	}
+	f = fmemopen(buf, n, "w");
+	if (f == NULL)
+		return buf;
+	fputc('\'', f);
+	for (; *word != '\0'; word++)
+		if (*word == '\'')
+			fputs("'\\''", f);
+		else
+			fputc(*word, f);
+	fputc('\'', f);
+	(void)fclose(f);
+	buf[n - 1] = '\0';
+	return buf;
+}

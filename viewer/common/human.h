@@ -19,6 +19,8 @@ void text_when(int64_t realtime_ns, char ret[32]); /* local time */
 void text_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* An option among a program's words, in front of "--". */
 bool words_have(int argc, char *const *argv, const char *option);
+/* As a shell takes it for one word, in buf; what does not fit is cut. */
+const char *word_quoted(char *buf, size_t n, const char *word);
 bool text_u64(const char *text, uint64_t max, uint64_t *ret);
 
 #endif

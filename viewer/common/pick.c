@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "guess.h"
+#include "human.h"
 #include "input.h"
 #include "profile.h"
 #include "schema.h"
@@ -68,14 +69,15 @@ int pick_refused(struct sqlite3 *db, int r, struct err *e)
 {
 	const char *path = sqlite3_db_filename(db, "main");
 	const struct err why = *e;
+	char word[512];
 
 	if (r != -EBADMSG || path == NULL || *path == '\0' ||
 		(strstr(why.text, sqlite3_errstr(SQLITE_CORRUPT)) == NULL &&
 			strstr(why.text, sqlite3_errstr(SQLITE_NOTADB)) == NULL &&
 			strstr(why.text, "is damaged") == NULL))
 		return r;
-	return err_set(
-		e, r, "%.300s; `protonview recover %s` copies what can be read", why.text, path);
+	return err_set(e, r, "%.300s; `protonview recover %s` copies what can be read", why.text,
+		word_quoted(word, sizeof(word), path));
 }
 
 static int number(sqlite3 *db, const char *sql, int64_t *ret)

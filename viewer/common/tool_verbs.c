@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "guess.h"
+#include "human.h"
 
 #define X(name) #name,
 const char *const verbs_of_ctl[] = {CTL_VERBS(X) NULL};
@@ -42,27 +43,10 @@ struct verbs_question verbs_question(
 	return q;
 }
 
-/* As a shell takes it for one word. */
-static void put_quoted(FILE *f, const char *word)
-{
-	if (*word != '\0' &&
-		word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				  "0123456789_@%+=:,./-")] == '\0') {
-		fputs(word, f);
-		return;
-	}
-	fputc('\'', f);
-	for (; *word != '\0'; word++)
-		if (*word == '\'')
-			fputs("'\\''", f);
-		else
-			fputc(*word, f);
-	fputc('\'', f);
-}
-
 void verbs_line(const char *tool, int argc, char *const *argv, char *ret, size_t n)
 {
 	FILE *f = fmemopen(ret, n, "w");
+	char word[4096];
 	int i;
 
 	ret[0] = ret[n - 1] = '\0';
@@ -71,7 +55,7 @@ void verbs_line(const char *tool, int argc, char *const *argv, char *ret, size_t
 	fputs(tool, f);
 	for (i = 1; i < argc; i++) {
 		fputc(' ', f);
-		put_quoted(f, argv[i]);
+		fputs(word_quoted(word, sizeof(word), argv[i]), f);
 	}
 	(void)fclose(f);
 	ret[n - 1] = '\0';

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "human.h"
 #include "json.h"
 #include "paths.h"
 
@@ -24,7 +25,7 @@ void ctl_db_words(const struct rpc *rpc, char *buf, size_t n)
 		return; /* not for this user to open */
 	if ((set != NULL && *set != '\0') ||
 		(paths_db(0, usual, sizeof(usual)) == 0 && strcmp(usual, db) != 0))
-		snprintf(buf, n, "PROTOND_DB=%s ", db);
+		snprintf(buf, n, "PROTOND_DB=%s ", word_quoted(usual, sizeof(usual), db));
 }
 
 int ctl_call(struct ctl *c, struct rpc *r, struct rpc_reply *ret)

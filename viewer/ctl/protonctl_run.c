@@ -592,13 +592,14 @@ static void say_why(const struct run *r, int status)
  * neither, and the daemon's database may be one that protonview does not look for. */
 static void say_how_to_open(const struct run *r)
 {
-	char path[4096];
+	char path[4096], word[3900];
 
 	if (strchr(program_invocation_name, '/') == NULL ||
 		self_find("protonview", path, sizeof(path)) < 0)
 		snprintf(path, sizeof(path), "protonview");
 	say(r, "session '%s', id %ld%s%s. Open it again: %s%s tree %ld", r->name, r->id,
-		r->output[0] != '\0' ? ", written to " : "", r->output, r->db, path, r->id);
+		r->output[0] != '\0' ? ", written to " : "", r->output, r->db,
+		word_quoted(word, sizeof(word), path), r->id);
 }
 
 static void put_json(const struct run *r, int status, bool stored)

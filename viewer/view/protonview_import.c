@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "human.h"
 #include "import.h"
 #include "input.h"
 #include "output.h"
@@ -83,7 +84,7 @@ int view_import(struct run *run)
 {
 	const char *from = run->o.args[0], *to = run->o.value[OPT_OUTPUT];
 	const bool force = run_given(run, OPT_FORCE);
-	char base[NAME_MAX + 1], usual[NAME_MAX + 16];
+	char base[NAME_MAX + 1], usual[NAME_MAX + 16], word[PATH_MAX];
 	struct output o;
 	int fd, r;
 
@@ -105,6 +106,7 @@ int view_import(struct run *run)
 	}
 	(void)close(fd);
 	if (r == 0)
-		text_fmt(&run->out, "written to %s: `protonview tree %s` shows it\n", to, to);
+		text_fmt(&run->out, "written to %s: `protonview tree %s` shows it\n", to,
+			word_quoted(word, sizeof(word), to));
 	return r;
 }
