@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT. sync_check.py: calls that wait for the GPU: how many, how long, whose; and what it costs to know.
 """sync_check.py DIR [TEST...]: DIR is a build or a bundle. Ends in "N passed, N failed"."""
+import json
 import re
 import sys
 
 from judge import check, judge
 from sync_room import ROUNDS, THREADS, kineto, recorded
-from torch_room import costs, sql
+from torch_room import DIR, costs, run, sql, view
 
 KINDS = {"stream": "cudaStreamSynchronize", "event": "cudaEventSynchronize", "device": "cudaDeviceSynchronize", "copy": "cudaMemcpy"}
 
@@ -52,6 +53,35 @@ def beside_kineto(own, got):
               f"of the program's own measure: ours {ours:.4f}, Kineto's {kinetos:.4f}, {len(long)} long rows")
 
 
+DEFAULT = """
+import torch
+from protond import scope
+event = torch.cuda.Event()
+torch.cuda._sleep(1000)
+for i in range(20):
+    with scope("step"):
+        torch.cuda._sleep(4000000)
+        if i % 2:
+            torch.cuda.current_stream().synchronize()
+        else:
+            event.record()
+            event.synchronize()
+"""
+
+
+def default():
+    """Calls on the default stream, which has no handle, name it; so the critical path goes through the work that they wait for."""
+    env = run(DEFAULT, "-k", "none", "-d", "both", "-s", "sync", PYTHONPATH=DIR / "lib/protond/python")[3]
+    of = {r[0] for r in sql(env, "select distinct stream from kernels")}
+    calls = sql(env, "select class, stream, count(*) from calls where path like '%step%' and class in ('stream_sync', 'event_record') group by 1, 2")
+    check("waits for the default stream and records on it name the stream of its kernels", len(of) == 1 and
+          sorted(map(tuple, calls)) == [(name, *of, 10) for name in ("event_record", "stream_sync")], f"{calls}; kernels on {of}")
+    found = json.loads(view(env, "critical", "x", "--json") or "{}").get("data", {"columns": [], "rows": []})
+    rows = [dict(zip((c["name"] for c in found["columns"]), r)) for r in found["rows"]]
+    share = sum(r["share"] for r in rows if r["part"] == "compute" and r["name"] is None)
+    check("a step is the kernel that it waited for", share > 0.9, f"{share:.3f} of the path is work of the GPU")
+
+
 def switched():
     """On and off while it runs; off is none."""
     env, _ = recorded()
@@ -63,4 +93,4 @@ def cost():
     costs("sync", {"w1": 1.02, "w3": 1.02})
 
 
-judge((counts, switched, cost), sys.argv[2:])
+judge((counts, default, switched, cost), sys.argv[2:])

@@ -44,6 +44,8 @@ RUNTIME_READ_CBIDS(X)
 DRIVER_READ_CBIDS(X)
 #undef X
 SAME(CUDA_NOT_READY, CUDA_ERROR_NOT_READY);
+SAME(STREAM_LEGACY, CU_STREAM_LEGACY);
+SAME(STREAM_OF_THREAD, CU_STREAM_PER_THREAD);
 AT(0, cuStreamSynchronize_params, hStream);
 AT(0, cuEventSynchronize_params, hEvent);
 AT(0, cuStreamWaitEvent_params, hStream);
@@ -65,6 +67,7 @@ LINEAR_SET_CBIDS(X)
 #undef X
 
 SAME(CUPTI_NOT_INITIALIZED, CUPTI_ERROR_NOT_INITIALIZED);
+SAME(CUPTI_INVALID_STREAM, CUPTI_ERROR_INVALID_STREAM);
 SAME(CUPTI_INVALID_KIND, CUPTI_ERROR_INVALID_KIND);
 SAME(CUPTI_MAX_LIMIT, CUPTI_ERROR_MAX_LIMIT_REACHED);
 SAME(CUPTI_HARDWARE_BUSY, CUPTI_ERROR_HARDWARE_BUSY);
@@ -129,6 +132,7 @@ SAME(CUDA_CAPTURE_WRONG_THREAD, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
 SAME(sizeof(struct cupti_callback), sizeof(CUpti_CallbackData));
 SAME(offsetof(struct cupti_callback, ret_value), offsetof(CUpti_CallbackData, functionReturnValue));
 SAME(offsetof(struct cupti_callback, symbol), offsetof(CUpti_CallbackData, symbolName));
+SAME(offsetof(struct cupti_callback, context), offsetof(CUpti_CallbackData, context));
 SAME(offsetof(struct cupti_callback, context_uid), offsetof(CUpti_CallbackData, contextUid));
 SAME(offsetof(struct cupti_callback, correlation_data),
 	offsetof(CUpti_CallbackData, correlationData));

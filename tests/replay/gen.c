@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT. gen.c: makes small raw dumps by hand, where no GPU was there to
  * record.
  *
- * gen CASE LIBRARY FILE. CASE: eager threads graph midcapture copies running unload many failed waits overhead allocs leak
+ * gen CASE LIBRARY FILE. CASE: eager threads graph midcapture copies running unload many failed waits critical overhead allocs leak
  * LIBRARY: 10.2 11.1 11.4 11.8 12.4 13.0, whose strides and fields the records have.
  * A synthetic dump says what we believe of CUPTI; only a recorded one says what CUPTI does.
  */
@@ -149,8 +149,9 @@ static uint32_t api(uint32_t cbid, const char *symbol)
 	return c;
 }
 
-/* A call of the runtime with one of the driver's in it, which is part of it. */
-static void runtime(uint32_t cbid, uint32_t inner)
+/* A call of the runtime with one of the driver's in it, which is part of it; of a stream (0: the default
+ * one) and an event. */
+static void runtime_of(uint32_t cbid, uint32_t inner, uint32_t stream, uint64_t event)
 {
 	const struct dump_callback c = {.domain = DOMAIN_RUNTIME,
 		.cbid = cbid,
@@ -159,10 +160,19 @@ static void runtime(uint32_t cbid, uint32_t inner)
 	struct dump_callback end = c;
 
 	end.site = SITE_EXIT;
+	end.node = event;
+	end.original = stream != 0 ? 0x7f0000000000u + stream : 0;
+	end.graph = stream;
+	end.flags = DUMP_PARAMS;
 	callback(c);
 	driver(inner, SITE_ENTER, c.correlation, NULL);
 	driver(inner, SITE_EXIT, c.correlation, NULL);
 	callback(end);
+}
+
+static void runtime(uint32_t cbid, uint32_t inner)
+{
+	runtime_of(cbid, inner, 0, 0);
 }
 
 static void resource(uint32_t cbid, uint64_t node, uint64_t original, uint32_t graph, uint32_t exec)
@@ -250,6 +260,13 @@ static void kernel(uint32_t correlation, const char *name, uint64_t ns, uint64_t
 		set32(p, K_GRAPH, node != 0 ? 900 : 0);
 	}
 	g.fixup[g.n_fixups++] = (struct dump_fixup){(uint32_t)(p - g.bytes) + K_NAME, text(name)};
+}
+
+/* One that is launched here, on that stream. */
+static void kernel_on(uint32_t stream, const char *name)
+{
+	kernel(api(LAUNCH, name), name, 100, 0);
+	set32(g.bytes + g.used - g.lib->kernel, K_STREAM, stream);
 }
 
 static void copy(uint32_t correlation, uint8_t kind, uint64_t bytes, uint64_t ns)
@@ -476,6 +493,27 @@ static void case_waits(void)
 	flush(false);
 }
 
+/* Each kind of call that waits, behind the work that it waits for; with other work beside the first. */
+static void case_critical(void)
+{
+	stand("step");
+	kernel_on(15, "of_nobody");
+	kernel_on(7, "of_default");
+	runtime_of(131, 126, 0, 0); /* cudaStreamSynchronize */
+	kernel_on(9, "of_thread");
+	runtime_of(239, 440, 0, 0); /* cudaStreamSynchronize_ptsz */
+	kernel_on(13, "of_stream");
+	runtime_of(131, 126, 13, 0);
+	kernel_on(7, "before_record");
+	runtime_of(135, 119, 0, 0xe1); /* cudaEventRecord */
+	kernel_on(7, "behind_record");
+	runtime_of(137, 121, 0, 0xe1); /* cudaEventSynchronize */
+	kernel_on(14, "of_device");
+	runtime_of(165, 17, 0, 0); /* cudaDeviceSynchronize */
+	copy(api(278, NULL), 2, 4096, 900);
+	flush(false);
+}
+
 static void overhead(uint32_t kind, uint32_t correlation, uint64_t ns)
 {
 	uint8_t *p = record(KIND_OVERHEAD, g.lib->overhead);
@@ -608,6 +646,7 @@ static const struct {
 	{"copies", case_copies}, {"running", case_running}, {"unload", case_unload},
 	{"many", case_many},     {"failed", case_failed},   {"midcapture", case_midcapture}, {"armed", case_armed},
 	{"waits", case_waits},
+	{"critical", case_critical},
 	{"overhead", case_overhead},
 	{"allocs", case_allocs},
 	{"leak", case_leak},

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "gpu_terms.h"
 #include "replay.h"
 #include "stub.h"
 
@@ -23,6 +24,7 @@
 #define HOARD_MAX  4096u
 #define POOL_BYTES (1u << 20) /* of the real buffers of the agent */
 #define FAULT_KIND 63u
+#define WAITS_MAX  4096u /* calls that waited, whose times are known */
 
 struct held {
 	struct held *next;
@@ -51,7 +53,27 @@ static struct {
 	uint64_t seen; /* records, for the faults */
 	bool in_flush;
 	uint64_t called_ns[1 << 16]; /* CLOCK_REALTIME, by the low bits of the correlation id */
+	bool live;                   /* PD_REPLAY_LIVE */
+	struct {
+		uint64_t begin_ns, end_ns;
+	} wait[WAITS_MAX];
+	uint32_t n_waits;
 } play;
+
+struct params { /* of a call, where it has them; 0 is no class */
+	uint8_t class, stream, event;
+};
+/* clang-format off */
+#define X(name, number, class, stream, event) [number] = {CLASS_##class, stream, event},
+static const struct params of_driver[CBID_MAX] = {DRIVER_CALL_CBIDS(X)};
+static const struct params of_runtime[CBID_MAX] = {RUNTIME_CALL_CBIDS(X)};
+#undef X
+static const bool blocks[CBID_MAX] = {
+#define X(name, number) [number] = true,
+	BLOCKING_COPY_CBIDS(X)
+#undef X
+};
+/* clang-format on */
 
 static bool fault(const char *which)
 {
@@ -238,6 +260,25 @@ static uint64_t real_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+/* With PD_REPLAY_LIVE: work ends in the middle of the first call that waits and comes back after it was
+ * launched, whatever that waits for. */
+static void play_live(uint8_t *p, uint32_t correlation)
+{
+	const uint64_t called = play.called_ns[correlation % (1 << 16)];
+	uint64_t start, end;
+	uint32_t i;
+
+	for (i = 0; i < play.n_waits && play.wait[i].end_ns <= called; i++)
+		;
+	if (i == play.n_waits)
+		return;
+	start = play.wait[i].begin_ns > called ? play.wait[i].begin_ns : called;
+	end = start + (play.wait[i].end_ns - start) / 2;
+	start = called + (end - called) / 2;
+	memcpy(p + K_START, &start, sizeof(start)); /* copies and sets have them there, too */
+	memcpy(p + K_END, &end, sizeof(end));
+}
+
 /* What is allocated was so in its call, when that was played. */
 static void play_memory(uint8_t *p, size_t time, size_t correlation)
 {
@@ -271,6 +312,8 @@ static bool spoil(uint8_t *p)
 	}
 	play.seen++;
 	memcpy(&corr, p + correlation_at(p), sizeof(corr));
+	if (play.live)
+		play_live(p, corr);
 	corr = shifted(corr);
 	memcpy(p + correlation_at(p), &corr, sizeof(corr));
 	if (fault("zero") && play.seen % ZERO_EVERY == 0)
@@ -411,17 +454,53 @@ static const char *function_of(uint32_t domain, uint32_t cbid)
 	return name != NULL ? name : "";
 }
 
+static const struct params *params_of(const struct dump_callback *c)
+{
+	return c->domain == DOMAIN_RUNTIME ? &of_runtime[c->cbid] : &of_driver[c->cbid];
+}
+
+/* As the recorded call had them; a stream that is no default one by a handle of ours. */
+static const void *params_put(const struct dump_callback *c, uint64_t params[2])
+{
+	const struct params *at = params_of(c);
+
+	if ((c->flags & DUMP_PARAMS) == 0 || at->class == 0)
+		return NULL;
+	if (at->stream != NOT_THERE)
+		params[at->stream / sizeof(*params)] = c->original <= STREAM_OF_THREAD
+							       ? c->original
+							       : STUB_STREAM(c->context, c->graph);
+	if (at->event != NOT_THERE)
+		params[at->event / sizeof(*params)] = c->node;
+	return params;
+}
+
 static void call_driver(struct player *p, const struct dump_callback *c)
 {
+	uint64_t params[2] = {0};
 	struct cupti_callback d = {.site = c->site,
 		.function = function_of(c->domain, c->cbid),
+		.params = params_put(c, params),
 		.ret_value = &c->ret,
 		.symbol = stub.dump.string != NULL ? stub.dump.string[c->symbol] : NULL,
+		.context = handle_of(c->context),
 		.context_uid = c->context,
 		.correlation_data = &p->correlation_data,
 		.correlation = shifted(c->correlation)};
 
 	stub.callback(stub.user, c->domain, c->cbid, &d);
+}
+
+static void waited(const struct dump_callback *c)
+{
+	const uint8_t class = params_of(c)->class;
+
+	if (play.n_waits < WAITS_MAX && (class == CLASS_STREAM_SYNC || class == CLASS_EVENT_SYNC ||
+						class == CLASS_DEVICE_SYNC ||
+						(c->domain == DOMAIN_DRIVER && blocks[c->cbid]))) {
+		play.wait[play.n_waits].begin_ns = play.called_ns[c->correlation % (1 << 16)];
+		play.wait[play.n_waits++].end_ns = real_ns();
+	}
 }
 
 static void call(struct player *p, const struct dump_item *i)
@@ -432,6 +511,8 @@ static void call(struct player *p, const struct dump_item *i)
 	stand(p, dump_steps(i), c->n_path);
 	if (c->site == SITE_ENTER)
 		play.called_ns[c->correlation % (1 << 16)] = real_ns();
+	else if (c->cbid < CBID_MAX && c->domain != DOMAIN_RESOURCE)
+		waited(c);
 	(void)pthread_mutex_lock(&stub.lock);
 	wanted = stub.callback != NULL && c->domain < STUB_DOMAINS && c->cbid < CBID_MAX &&
 		 stub.enabled[c->domain][c->cbid];
@@ -541,6 +622,7 @@ int pd_replay_run(const struct replay_ops *ops, struct replay_told *ret)
 	play.ops = ops;
 	play.last = &play.first;
 	play.fault = getenv("PD_REPLAY_FAULT");
+	play.live = getenv("PD_REPLAY_LIVE") != NULL;
 	play.player = calloc(stub.dump.n_threads + 1, sizeof(*play.player));
 	if (r == 0 && play.player == NULL)
 		r = -ENOMEM;

@@ -3,6 +3,7 @@
  *
  * PD_REPLAY_DUMP   the file; read when the library is first asked for anything
  * PD_REPLAY_ERROR  what cuptiSubscribe answers instead of 0 (999, 39, 35, 15)
+ * PD_REPLAY_LIVE   work ends in the calls of the replay that wait, not when it was recorded
  * PD_REPLAY_FAULT  drop | zero | nullpool | running | wrap | destroyfirst | unknown
  */
 #ifndef REPLAY_H

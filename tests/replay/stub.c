@@ -264,6 +264,26 @@ API int cuptiGetGraphExecId(void *exec, uint32_t *ret)
 	return cuptiGetGraphId(exec, ret);
 }
 
+/* The number is in the handle, and so is the context (STUB_STREAM). The default ones have none: they
+ * are the context's that is given, or nobody's. */
+API int cuptiGetStreamIdEx(void *context, void *stream, uint8_t of_thread, uint32_t *ret);
+API int cuptiGetStreamIdEx(void *context, void *stream, uint8_t of_thread, uint32_t *ret)
+{
+	const uint64_t handle = (uintptr_t)stream;
+
+	if (ret == NULL)
+		return CUPTI_INVALID_PARAMETER;
+	if (handle == 0 && context != NULL) {
+		*ret = of_thread != 0 ? STUB_THREAD_STREAM : STUB_DEFAULT_STREAM;
+		return CUPTI_OK;
+	}
+	if (handle <= STREAM_OF_THREAD || (uint32_t)(handle >> 4) == UINT32_MAX ||
+		(context != NULL && (uintptr_t)context != handle >> 36))
+		return CUPTI_INVALID_STREAM;
+	*ret = (uint32_t)(handle >> 4);
+	return CUPTI_OK;
+}
+
 /* --- the recorded machine's driver --- */
 
 /* NULL: no such device was recorded. */

@@ -13,6 +13,10 @@
 #include "replay.h"
 
 #define STUB_DOMAINS 8u
+/* What CUPTI calls the default stream of a context; and, made up, the default one of a thread. */
+#define STUB_DEFAULT_STREAM          7u
+#define STUB_THREAD_STREAM           9u
+#define STUB_STREAM(context, number) ((uint64_t)(context) << 36 | (uint64_t)(number) << 4)
 
 struct stub {
 	pthread_mutex_t lock; /* of everything below but dump, which is read once */

@@ -358,3 +358,20 @@ def test_recorded_calls_that_wait(world):
     path = json.loads(world.view("critical", "x", "--json").stdout)["data"]["rows"]
     assert path[0][4] == "all" and sum(r[0] for r in path[1:] if r[5] is None and r[2] is None) == path[0][0]
     assert "harmless" in world.view("sync", "x").stdout and "more; -n N" in world.view("sync", "x", "-n", 1).stdout
+
+
+def test_what_calls_that_wait_waited_for(world):
+    """Default streams, of the context and of the thread, have their numbers; the critical path goes through what each call waited for."""
+    dump = world.home / "critical.cuptidump"
+    subprocess.run([BUILD / "replay/gen", "critical", "13.0", dump], check=True)
+    world.start(PROTOND_AUTO_SESSION="off")
+    world.ctl("start", "x", "--all", "-s", "sync", "-d", "both")
+    assert play(world, dump, PD_REPLAY_LIVE="1").returncode == 0
+    world.ctl("finalize", "x")
+    rows = json.loads(world.view("sql", "x", "select class, stream from calls order by begin_ns", "--json").stdout)["data"]["rows"]
+    assert list(map(tuple, rows)) == [("stream_sync", 7), ("stream_sync", 9), ("stream_sync", 13), ("event_record", 7), ("event_sync", None),
+                                      ("device_sync", None), ("copy_wait", None)]
+    path = json.loads(world.view("critical", "x", "--json").stdout)["data"]
+    names = [c["name"] for c in path["columns"]]
+    on_it = {row["name"] for row in (dict(zip(names, r)) for r in path["rows"]) if row["name"] and row["part"] in ("compute", "copy")}
+    assert on_it == {"of_default", "of_thread", "of_stream", "before_record", "of_device", "[memcpy DtoH]"}, path

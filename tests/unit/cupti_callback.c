@@ -158,11 +158,14 @@ START_TEST(what_moves_nothing_is_no_launch)
 }
 END_TEST
 
+static char here; /* the context that calls are in; streams are of another one */
+
+/* A default stream is the context's that is given; any other must be of that, or none is given. */
 static int stream_id(void *context, void *stream, uint8_t thread, uint32_t *ret)
 {
-	(void)context;
-	(void)thread;
-	*ret = 7 + (uint32_t)(uintptr_t)stream;
+	if (stream == NULL ? context != &here : context != NULL || thread != 0)
+		return CUPTI_INVALID_STREAM;
+	*ret = stream != NULL ? 100 + (uint32_t)(uintptr_t)stream : 7u + 2 * thread;
 	return 0;
 }
 
@@ -185,17 +188,25 @@ START_TEST(calls_that_wait)
 		uint64_t params[2];
 		uint32_t kind, stream;
 		uint64_t event;
-	} calls[] = {{DOMAIN_DRIVER, 126, {5, 0}, 0, 12, 0},
-		{DOMAIN_RUNTIME, 131, {5, 0}, 0, 12, 0},
+	} calls[] = {{DOMAIN_DRIVER, 126, {5, 0}, 0, 105, 0},
+		{DOMAIN_RUNTIME, 131, {5, 0}, 0, 105, 0},
 		{DOMAIN_RUNTIME, 137, {0xe1, 0}, 1, UINT32_MAX, 0xe1},
 		{DOMAIN_RUNTIME, 165, {0, 0}, 2, UINT32_MAX, 0},
-		{DOMAIN_RUNTIME, 147, {6, 0xe2}, 3, 13, 0xe2},
-		{DOMAIN_DRIVER, 119, {0xe3, 4}, 4, 11, 0xe3},
+		{DOMAIN_RUNTIME, 147, {6, 0xe2}, 3, 106, 0xe2},
+		{DOMAIN_DRIVER, 119, {0xe3, 4}, 4, 104, 0xe3},
 		{DOMAIN_DRIVER, 243, {1, 2}, 5, UINT32_MAX, 0},
 		{DOMAIN_RUNTIME, 22, {1, 0}, 6, UINT32_MAX, 0},
-		{DOMAIN_DRIVER, 379, {1, 0}, 7, UINT32_MAX, 0}};
+		{DOMAIN_DRIVER, 379, {1, 0}, 7, UINT32_MAX, 0},
+		{DOMAIN_DRIVER, 126, {0, 0}, 0, 7, 0}, /* default streams from here on */
+		{DOMAIN_DRIVER, 126, {1, 0}, 0, 7, 0}, {DOMAIN_DRIVER, 126, {2, 0}, 0, 9, 0},
+		{DOMAIN_RUNTIME, 131, {0, 0}, 0, 7, 0},
+		{DOMAIN_RUNTIME, 239, {0, 0}, 0, 9, 0}, /* _ptsz */
+		{DOMAIN_RUNTIME, 239, {1, 0}, 0, 7, 0}, {DOMAIN_RUNTIME, 239, {5, 0}, 0, 105, 0},
+		{DOMAIN_RUNTIME, 147, {0, 0xe2}, 3, 7, 0xe2},
+		{DOMAIN_RUNTIME, 135, {0xe3, 0}, 4, 7, 0xe3},
+		{DOMAIN_DRIVER, 441, {0xe3, 0}, 4, 9, 0xe3}};
 	const struct rec_call *r;
-	struct cupti_callback d = {.context_uid = 2};
+	struct cupti_callback d = {.context_uid = 2, .context = &here};
 	uint32_t i;
 
 	cupti.api.stream_id = stream_id;
@@ -207,6 +218,9 @@ START_TEST(calls_that_wait)
 	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
 		d.correlation = 100 + i;
 		d.params = calls[i].params;
+		d.function = calls[i].cbid == 239   ? "cudaStreamSynchronize_ptsz_v7000"
+			     : calls[i].cbid == 441 ? "cuEventRecord_ptsz"
+						    : "any";
 		enter_exit(calls[i].domain, calls[i].cbid, d, SITE_ENTER, SITE_EXIT);
 		ck_assert_uint_eq(core.recs, i + 1);
 		r = &core.rec[i].u.call;

@@ -416,10 +416,21 @@ static int device_of_context(int *ret)
 	return CUDA_OK;
 }
 
+static char current_context;
+
+/* The default one is the thread's context's, and has no handle. */
 static int stream_of_handle(void *context, void *handle, uint8_t of_thread, uint32_t *ret)
 {
-	*ret = (uint32_t)(uintptr_t)handle;
-	return context == NULL && of_thread == 0 && handle != NULL ? CUPTI_OK : CUPTI_UNKNOWN;
+	*ret = handle != NULL ? (uint32_t)(uintptr_t)handle : 1;
+	return context == (handle == NULL ? &current_context : NULL) && of_thread == 0
+		       ? CUPTI_OK
+		       : CUPTI_INVALID_STREAM;
+}
+
+static int context_of_thread(void **ret)
+{
+	*ret = &current_context;
+	return CUDA_OK;
 }
 
 static void gpu_names_fn(void *arg, const struct view *v, uint32_t lane, const uint64_t *rec)
@@ -465,21 +476,25 @@ START_TEST(names_of_gpus_and_streams)
 	atomic_store(&cupti.level, LEVEL_ON);
 	stream_a((void *)7, "copies");
 	stream_w((void *)17, L"compute");
-	stream_a(NULL, "none");
+	stream_a(NULL, "of no context");
 	tell_them(told_names);
 	ck_assert_str_eq(told_names, "3.7=copies;3.17=compute;");
+	cupti.cuda.context = context_of_thread;
+	stream_a(NULL, "default");
+	tell_them(told_names);
+	ck_assert_str_eq(told_names, "3.1=default;");
 	stream_a((void *)7, "more");
 	tell_them(told_names);
 	ck_assert_str_eq(told_names, "3.7=more;");
 	ck_assert_int_eq(t_e->want(0), 0);
 	ck_assert_int_eq(t_e->want(WANT_ALL), 0);
 	tell_them(told_names);
-	ck_assert_str_eq(told_names, "1.-1=right;3.7=more;3.17=compute;");
+	ck_assert_str_eq(told_names, "1.-1=right;3.7=more;3.17=compute;3.1=default;");
 	for (int i = 0; i < 100; i++)
 		device_a(100 + i, "one of many");
 	tell_them(told_names);
-	ck_assert_ptr_nonnull(strstr(told_names, "160.-1=one of many;"));
-	ck_assert_ptr_null(strstr(told_names, "161."));
+	ck_assert_ptr_nonnull(strstr(told_names, "159.-1=one of many;"));
+	ck_assert_ptr_null(strstr(told_names, "160."));
 	atomic_store(&cupti.level, LEVEL_NONE);
 }
 END_TEST

@@ -290,6 +290,41 @@ START_TEST(a_step_that_is_known)
 }
 END_TEST
 
+/* Each kind of wait: of what is on the path, or else the call alone. */
+START_TEST(what_a_call_waited_for)
+{
+	static const struct {
+		uint8_t class;
+		uint32_t stream;
+		uint64_t event;
+		uint32_t correlation;
+		double gemm, copy; /* on the path */
+	} cases[] = {{CLASS_STREAM_SYNC, 7, 0, 0, 60, 0}, {CLASS_STREAM_SYNC, 13, 0, 0, 0, 70},
+		{CLASS_STREAM_SYNC, 14, 0, 0, 0, 0}, {CLASS_EVENT_SYNC, UINT32_MAX, 77, 0, 60, 0},
+		{CLASS_EVENT_SYNC, UINT32_MAX, 78, 0, 0, 0}, /* never recorded */
+		{CLASS_DEVICE_SYNC, UINT32_MAX, 0, 0, 0, 70},
+		{CLASS_COPY_WAIT, UINT32_MAX, 0, 5, 0, 70},
+		{CLASS_STREAM_SYNC, UINT32_MAX, 0, 0, 0, 0}, /* of one of two */
+		{CLASS_STREAM_SYNC, UINT32_MAX, 0, 0, 60, 0}};
+	const bool alone = _i == 8;
+	struct critical_graph g;
+	struct made m = {.e = {.n_scopes = 3, .n_ops = alone ? 1 : 2}};
+
+	m.scope[0] = scope(N_STEP, 0, 100);
+	m.scope[1] = call(CLASS_EVENT_RECORD, 4, 5, 7, 77);
+	m.scope[2] = call(cases[_i].class, 6, 90, cases[_i].stream, cases[_i].event);
+	m.scope[2].call.correlation = cases[_i].correlation;
+	m.op[0] = op(N_GEMM, 2, 10, 70, 7);
+	m.op[1] = op(N_COPY, 3, 15, 85, 13);
+	m.op[1].correlation = 5;
+	settle(&m);
+	g = graph(&m, 0, 100, 1);
+	ck_assert(on_path(&g, CRITICAL_COMPUTE, "gemm") == cases[_i].gemm);
+	ck_assert(on_path(&g, CRITICAL_COPY, "copy") == cases[_i].copy);
+	critical_graph_fini(&g);
+}
+END_TEST
+
 /* Two kernels side by side, both waited for: with the longer one faster, the other bounds the step. */
 START_TEST(what_mending_gives_is_computed_anew)
 {
@@ -361,6 +396,7 @@ Suite *suite(void)
 	tcase_add_test(t, longest_is_the_longest_of_all);
 	tcase_add_test(t, a_path_takes_the_whole_time);
 	tcase_add_test(t, a_step_that_is_known);
+	tcase_add_loop_test(t, what_a_call_waited_for, 0, 9);
 	tcase_add_test(t, what_mending_gives_is_computed_anew);
 	tcase_add_test(t, threads_and_names);
 	tcase_add_test(t, a_window_without_launches);

@@ -494,7 +494,7 @@ static bool waits_for(const struct building *b, const struct event_scope *s, uin
 
 	switch (s->call.class) {
 	case CLASS_STREAM_SYNC:
-		return o->stream == s->call.stream;
+		return o->stream == s->call.stream || s->call.stream == UINT32_MAX;
 	case CLASS_DEVICE_SYNC:
 		return true;
 	case CLASS_COPY_WAIT:
@@ -506,21 +506,26 @@ static bool waits_for(const struct building *b, const struct event_scope *s, uin
 	}
 }
 
-/* The work that ended last of what a call waited for, since `from`; NONE. */
+/* The work that ended last of what a call waited for, since `from`; NONE. Of a stream that is not
+ * known (CUPTI did not say), where one alone had work end in the call: what the timeline says, too. */
 static uint32_t last_awaited(
 	const struct building *b, const struct event_scope *s, uint64_t from, uint32_t to)
 {
+	const bool any = s->call.class == CLASS_STREAM_SYNC && s->call.stream == UINT32_MAX;
 	const struct event_op *o;
-	uint32_t i;
+	uint32_t i, last = NONE;
 
 	/* Places are in order of time: back from the call's end. */
-	for (i = to - 1; i-- > 0 && b->place[i].ns > from;) {
+	for (i = to - 1; i-- > 0 && b->place[i].ns > from && (last == NONE || any);) {
 		o = &b->e->op[b->place[i].of];
-		if (b->place[i].kind == AT_OP_END && waits_for(b, s, b->place[i].of) &&
-			(!o->launched || o->launch_ns <= s->end_ns))
-			return b->place[i].of;
+		if (b->place[i].kind != AT_OP_END || !waits_for(b, s, b->place[i].of) ||
+			(o->launched && o->launch_ns > s->end_ns))
+			continue;
+		if (last != NONE && b->e->op[last].stream != o->stream)
+			return NONE;
+		last = last == NONE ? b->place[i].of : last;
 	}
-	return NONE;
+	return last;
 }
 
 /* What was over before, or would be later if something else were faster, bounds it, too. */

@@ -460,14 +460,17 @@ static void cupti_forked(void)
 /* The thread's context is the stream's: who names a stream has it at hand. */
 static bool cupti_object(enum gpu_object what, void *handle, uint32_t *ret_ordinal, uint64_t *ret)
 {
+	void *context = NULL;
 	int device = -1, r = -1;
 	uint32_t id = 0;
 
 	if (level() == LEVEL_NONE || be.forked || cupti.cuda.context_device == NULL ||
 		cupti.cuda.context_device(&device) != CUDA_OK || device < 0)
 		return false;
-	if (what == GPU_OBJECT_STREAM && cupti.api.stream_id != NULL)
-		r = cupti.api.stream_id(NULL, handle, 0, &id);
+	if (cupti.cuda.context != NULL)
+		(void)cupti.cuda.context(&context);
+	if (what == GPU_OBJECT_STREAM && cupti_stream_id(context, handle, false, &id))
+		r = CUPTI_OK;
 	if (what == GPU_OBJECT_CONTEXT && cupti.api.context_id != NULL)
 		r = cupti.api.context_id(handle, &id);
 	if (what == GPU_OBJECT_EVENT && handle != NULL)

@@ -16,6 +16,7 @@ enum cupti_result {
 	CUPTI_INVALID_PARAMETER = 1,
 	CUPTI_NOT_INITIALIZED = 15,
 	CUPTI_MAX_LIMIT = 12,
+	CUPTI_INVALID_STREAM = 20,
 	CUPTI_INVALID_KIND = 21,
 	CUPTI_HARDWARE_BUSY = 26,
 	CUPTI_NOT_SUPPORTED = 27,
@@ -77,6 +78,9 @@ enum cupti_attribute {
 	ATTR_PER_THREAD = 9, /* uint8_t: a buffer per launching thread; 12.3 on */
 };
 #define THREAD_ID_SYSTEM 1
+
+/* Handles that name a default stream of the thread's context. */
+enum cuda_stream { STREAM_DEFAULT = 0, STREAM_LEGACY = 1, STREAM_OF_THREAD = 2 };
 
 enum cupti_resource_cbid {
 	RES_CONTEXT_CREATED = 1,
@@ -440,6 +444,7 @@ typedef void cupti_complete_fn(
 	X(device,      "cuDeviceGet",           (int *, int))                                        \
 	X(device_uuid, "cuDeviceGetUuid_v2",    (uint8_t *, int))                                    \
 	X(context_device, "cuCtxGetDevice",   (int *))                                               \
+	X(context,     "cuCtxGetCurrent",       (void **))                                           \
 	X(device_attr, "cuDeviceGetAttribute",  (int *, int, int))                                   \
 	X(device_name, "cuDeviceGetName",       (char *, int, int))                                  \
 	X(device_mem,  "cuDeviceTotalMem_v2",   (size_t *, int))

@@ -109,16 +109,44 @@ static uint64_t param(const struct cupti_callback *d, uint8_t at)
 	return v;
 }
 
+/* A default stream has no handle of its own to find it by: every context has one. Any other may be of
+ * another context than the thread's, which CUPTI would refuse. */
+bool cupti_stream_id(void *context, void *stream, bool of_thread, uint32_t *ret)
+{
+	const uintptr_t handle = (uintptr_t)stream;
+
+	if (cupti.api.stream_id == NULL)
+		return false;
+	if (handle > STREAM_OF_THREAD)
+		return cupti.api.stream_id(NULL, stream, 0, ret) == CUPTI_OK;
+	of_thread = handle == STREAM_OF_THREAD || (handle == STREAM_DEFAULT && of_thread);
+	return context != NULL && cupti.api.stream_id(context, NULL, of_thread, ret) == CUPTI_OK;
+}
+
 static uint32_t stream_of(const struct cupti_callback *d, const struct wait *w)
 {
 	void *handle = (void *)(uintptr_t)param(d, w->stream);
 	const bool of_thread = d->function != NULL && strstr(d->function, "_ptsz") != NULL;
 	uint32_t id;
 
-	if (w->stream == NOT_THERE || d->params == NULL || cupti.api.stream_id == NULL ||
-		cupti.api.stream_id(NULL, handle, of_thread, &id) != CUPTI_OK)
+	if (w->stream == NOT_THERE || d->params == NULL ||
+		!cupti_stream_id(d->context, handle, of_thread, &id))
 		return NO_STREAM;
 	return id;
+}
+
+bool cupti_call_params(
+	uint32_t domain, uint32_t cbid, const struct cupti_callback *d, struct cupti_dump_ids *ret)
+{
+	const struct wait *w = wait_of(domain, cbid);
+
+	if (w->class == 0 || d->site != SITE_EXIT || d->params == NULL ||
+		(w->stream == NOT_THERE && w->event == NOT_THERE))
+		return false;
+	ret->node = param(d, w->event);
+	ret->original = param(d, w->stream);
+	ret->graph = stream_of(d, w);
+	return true;
 }
 
 /* CALL_ flags of what is at its end. */

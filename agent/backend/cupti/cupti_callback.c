@@ -348,10 +348,12 @@ static void on_state(uint32_t cbid, const struct cupti_state *s)
 
 static void on_call(uint32_t domain, uint32_t cbid, const struct cupti_callback *d)
 {
+	struct cupti_dump_ids ids = {0};
 	int saved;
 
 	if (cupti_is_odd(ODD_DUMP) && agent_enter(&saved)) {
-		cupti_dump_callback(domain, cbid, d, NULL);
+		cupti_dump_callback(
+			domain, cbid, d, cupti_call_params(domain, cbid, d, &ids) ? &ids : NULL);
 		agent_leave(saved);
 	}
 	if (domain == DOMAIN_RUNTIME || cupti_is_odd(ODD_API))

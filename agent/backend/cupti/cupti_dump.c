@@ -254,6 +254,7 @@ void cupti_dump_callback(uint32_t domain, uint32_t cbid, const struct cupti_call
 		c.graph = g->graph;
 		c.exec = g->exec;
 	}
+	c.flags = d != NULL && g != NULL ? DUMP_PARAMS : 0;
 	c.n_path = s.n;
 	bytes = sizeof(c) + s.n * sizeof(s.step[0]);
 	chunk(DUMP_CALLBACK, bytes, cupti_dump_seq());

@@ -13,7 +13,7 @@ uint64_t cupti_dump_seq(void); /* [any] */
 struct cupti_dump_ids {
 	uint64_t node, original;
 	uint32_t graph, exec;
-};
+}; /* of a graph's callback; of a call, as DUMP_PARAMS */
 void cupti_dump_callback(uint32_t domain, uint32_t cbid, const struct cupti_callback *d,
 	const struct cupti_dump_ids *g);              /* [any]; d or g may be NULL */
 void cupti_dump_buffer(const struct cupti_buffer *b); /* [agent] */

@@ -60,12 +60,14 @@ struct dump_callback {
 	uint32_t symbol; /* string id */
 	uint32_t context;
 	int32_t ret;
-	uint64_t node, original;
-	uint32_t graph, exec;
+	uint64_t node, original; /* DUMP_PARAMS: the event's handle, the stream's */
+	uint32_t graph, exec;    /* DUMP_PARAMS: the stream's number by CUPTI; UINT32_MAX: none */
 	uint64_t realtime_ns;
 	uint32_t n_path;
-	uint32_t pad0;
+	uint32_t flags; /* enum dump_callback_flags */
 };
+
+enum dump_callback_flags { DUMP_PARAMS = 1 }; /* the end of a call of a stream or an event */
 
 enum dump_step_kind { STEP_SCOPE = 1, STEP_STATE = 2, STEP_OP = 3 };
 
