@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "arena.h"
+#include "domains.h"
 #include "journal.h"
 #include "loss.h"
+#include "member.h"
 #include "ring.h"
 #include "state.h"
 #include "words.h"
@@ -42,6 +44,16 @@ static bool path_check(const struct process *p, const struct ring_path *from, st
 	return !ret->bad;
 }
 
+/* From now on a session that did not ask for them must look. */
+static void operators_begin(struct process *p)
+{
+	struct part *part;
+
+	p->operators = true;
+	for (part = p->member; part != NULL; part = part->next)
+		part_set_picks(part);
+}
+
 /* Adds those from `first` on. Known ones are left alone; those that found no room before become
  * surplus. */
 static uint32_t paths_add(struct process *p, uint32_t first, const uint8_t *bytes, uint32_t n)
@@ -65,6 +77,8 @@ static uint32_t paths_add(struct process *p, uint32_t first, const uint8_t *byte
 		}
 		memcpy(&from, bytes + (size_t)(p->n_paths - first) * sizeof(from), sizeof(from));
 		bad += !path_check(p, &from, &p->path[p->n_paths]);
+		if (!p->operators && domains_are_operators(p, p->path[p->n_paths].domain))
+			operators_begin(p);
 	}
 	return bad;
 }

@@ -20,9 +20,19 @@
 #include "timeline.h"
 #include "tree.h"
 
+void part_set_picks(struct part *part)
+{
+	part->picky = part->domains != NULL ||
+		      (part->process->operators && (part->switches & SWITCH_OPS) == 0);
+	part->cpu_plain = part->cpu && !part->picky;
+	part->odd_places = part->python || part->picky;
+	part->domain_asked = NAME_NONE;
+}
+
 void part_set_switches(struct part *part)
 {
 	part->switches = part->session->row.switches;
+	part_set_picks(part);
 	counted_tell(part);
 }
 
@@ -45,8 +55,6 @@ struct part *part_new(struct session *s, struct process *p)
 	part->gpu = s->row.gpu == SESSION_GPU_WANTED && strcmp(s->row.backend, "none") != 0;
 	part->python = s->row.context == 1;
 	part->domains = *s->row.nvtx_domains != '\0' ? s->row.nvtx_domains : NULL;
-	part->cpu_plain = part->cpu && part->domains == NULL;
-	part->odd_places = part->python || part->domains != NULL;
 	part_set_switches(part);
 	if (s->row.data != SESSION_TREE) {
 		part->timeline = calloc(1, sizeof(*part->timeline));

@@ -16,7 +16,8 @@ bool part_attach(struct part *part); /* false: the process has PARTS_MAX */
 void part_attach_at(struct part *part, uint8_t slot);
 void part_detach(struct part *part, uint64_t clock); /* open scopes up to clock, launches lost */
 void part_set_active(struct part *part, bool active, uint64_t clock);
-void part_set_switches(struct part *part);                /* as its session says */
+void part_set_switches(struct part *part); /* as its session says */
+void part_set_picks(struct part *part);    /* after what it may leave out has changed */
 void part_set_segment(struct part *part, uint64_t clock); /* the next one begins */
 
 #endif

@@ -9,6 +9,7 @@
 #include "flight.h"
 #include "loss.h"
 #include "node.h"
+#include "op_terms.h"
 #include "part.h"
 #include "process.h"
 #include "record.h"
@@ -173,18 +174,39 @@ static void tell_step(
 	step_series_tell(part, x);
 }
 
+/* A number of a scope that the session leaves out. What a program says while it is in an operator stands in
+ * the scope around that; what is said of the operator itself goes with it. */
+static bool number_leaves(struct part *part, uint32_t path, const struct metric *key, uint8_t flags)
+{
+	const struct process *p = part->process;
+
+	if (!domains_leave_out(part, path))
+		return false;
+	if (!domains_are_operators(p, p->path[path].domain) || key->kind == KIND_PROPERTY ||
+		(flags & METRIC_COUNTED) != 0)
+		return true;
+#define X(work)                                                  \
+	if (strcmp(p->metric_name[key->name].text, (work)) == 0) \
+		return true;
+	OP_WORK(X)
+#undef X
+	return false;
+}
+
 void tree_total(struct part *part, const struct total_part *x)
 {
 	struct process *p = part->process;
 	struct metric key = {0}, *m;
 
-	if (!window_has(&part->window, x->opened) || domains_leave_out(part, x->path))
+	if (!window_has(&part->window, x->opened))
 		return;
 	key.name = metric_name_of(p, x->name, &key.kind);
 	if (key.name == TABLE_NONE)
 		return;
 	if (x->type == METRIC_STR)
 		key.kind = KIND_PROPERTY;
+	if (number_leaves(part, x->path, &key, x->flags))
+		return;
 	key.node = node_in_part(part, x->path);
 	key.segment = window_segment(&part->window, x->opened);
 	m = tree_metric_put(part, &key);
@@ -229,13 +251,15 @@ void tree_metric(struct part *part, const struct lane *lane, const struct rec_me
 	const uint8_t flags = REC_FLAGS(r->hdr), type = flags & METRIC_TYPE_BITS;
 	struct metric key = {0}, *m;
 
-	if (!window_has(&part->window, r->clock) || domains_leave_out(part, REC_ID(r->hdr)))
+	if (!window_has(&part->window, r->clock))
 		return;
 	key.name = metric_name_of(p, r->name, &key.kind);
 	if (key.name == TABLE_NONE)
 		return;
 	if (type == METRIC_STR)
 		key.kind = KIND_PROPERTY;
+	if (number_leaves(part, REC_ID(r->hdr), &key, flags))
+		return;
 	key.node = part->python && r->python != PATH_ROOT
 			   ? node_of_stack(p, r->python, REC_ID(r->hdr))
 			   : node_in_part(part, REC_ID(r->hdr));

@@ -29,8 +29,9 @@ struct part {
 	const char *domains;   /* likewise: a list of NVTX's; NULL: all. The session's */
 	uint32_t domain_asked; /* the last name that was looked for in it, and what came out */
 	bool domain_out;
-	bool cpu_plain;        /* it takes scopes, and leaves none out */
-	bool odd_places;       /* a launch may stand elsewhere than in its path: python, domains */
+	bool picky;      /* it leaves scopes out: domains, or operators that it did not ask for */
+	bool cpu_plain;  /* it takes scopes, and leaves none out */
+	bool odd_places; /* a launch may stand elsewhere than in its path: python, picky */
 	bool attached, stored; /* stored: the member row is */
 	uint8_t slot;
 	uint32_t n_open; /* launches in flight */

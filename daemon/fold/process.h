@@ -140,6 +140,7 @@ struct process {
 	struct part *part[PARTS_MAX]; /* dense: those that take events */
 	struct part *slot[PARTS_MAX]; /* by slot */
 	struct part *member;         /* all of its parts, as it joined: also those that take none */
+	bool operators;              /* it has paths of OP_DOMAIN; not kept */
 	uint32_t n_parts, n_numbers; /* n_numbers: the job's own sessions so far */
 	struct refused_start {
 		uint32_t number;

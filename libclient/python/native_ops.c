@@ -9,6 +9,8 @@
 
 #include "binding.h"
 #include "engine.h"
+#include "longname.h"
+#include "op_terms.h"
 #include "protond/blocks_calls.h"
 #include "protond/ops_calls.h"
 #include "ring.h"
@@ -207,10 +209,27 @@ static PyObject *native_blocks_calls(PyObject *m, PyObject *unused)
 	return PyBytes_FromStringAndSize((const char *)&calls, sizeof(calls));
 }
 
-/* ops_calls(): struct ops_calls, as bytes. */
-static PyObject *native_ops_calls(PyObject *m, PyObject *unused)
+/* Of the domain that sessions without the switch leave out. */
+static uint32_t ops_scope(const char *name, uint32_t bytes)
 {
-	static const struct ops_calls calls = {
+	static const char domain[] = OP_DOMAIN;
+	char text[sizeof(domain) + 1 + NAME_BYTES_MAX];
+	const uint32_t n = bytes < NAME_BYTES_MAX ? bytes : NAME_BYTES_MAX;
+
+	text[0] = text[sizeof(domain)] = (char)NAME_DOMAIN_MARK;
+	memcpy(text + 1, domain, sizeof(domain) - 1);
+	if (bytes <= NAME_BYTES_MAX)
+		memcpy(text + 1 + sizeof(domain), name, n);
+	else
+		name_cut(name, bytes, text + 1 + sizeof(domain));
+	return protond_name_n(text, (uint32_t)sizeof(domain) + 1 + n);
+}
+
+/* ops_calls(always): struct ops_calls, as bytes. always: operators in all sessions. */
+static PyObject *native_ops_calls(PyObject *m, PyObject *args)
+{
+	int always;
+	struct ops_calls calls = {
 		.bytes = sizeof(calls),
 		.name = protond_name_n,
 		.text = protond_name_text,
@@ -230,7 +249,9 @@ static PyObject *native_ops_calls(PyObject *m, PyObject *unused)
 	};
 
 	(void)m;
-	(void)unused;
+	if (!PyArg_ParseTuple(args, "p:ops_calls", &always))
+		return NULL;
+	calls.scope = always ? protond_name_n : ops_scope;
 	return PyBytes_FromStringAndSize((const char *)&calls, sizeof(calls));
 }
 
@@ -238,7 +259,7 @@ PyMethodDef native_ops_functions[] = {
 	{"ops_install", native_ops_install, METH_VARARGS, NULL},
 	{"ops_loaded", native_ops_loaded, METH_VARARGS, NULL},
 	{"ops_wanted", native_ops_wanted, METH_NOARGS, NULL},
-	{"ops_calls", native_ops_calls, METH_NOARGS, NULL},
+	{"ops_calls", native_ops_calls, METH_VARARGS, NULL},
 	{"blocks_loaded", native_blocks_loaded, METH_VARARGS, NULL},
 	{"blocks_told", native_blocks_told, METH_NOARGS, NULL},
 	{"blocks_wanted", native_blocks_wanted, METH_NOARGS, NULL},

@@ -14,6 +14,13 @@
         X("c10d::") X("_c10d_functional::") X("nccl:")
 /* clang-format on */
 
+/* What the path of an operator's scope has for a domain of NVTX: a session without the switch ops leaves
+ * it out. Where all sessions are to have operators (the option torch_ops) their paths have none. */
+#define OP_DOMAIN "(operators)"
+
+/* The numbers of work that are counted in an operator, by the option torch_flops. */
+#define OP_WORK(X) X("flops8") X("flops16") X("flops32") X("flops64") X("bytes")
+
 /* A property of an operator whose name does not tell: torch's number of what kind of scope it is. */
 #define OP_MARK "Record scope"
 

@@ -116,6 +116,45 @@ print(one("names", 9, **ops))
 """
 
 
+BESIDE = """
+import json, protond, sys, torch
+def tree(name):
+    found, todo = {}, [((), one) for one in json.load(open(name + ".hatchet"))[0]["children"]]
+    for path, one in todo:
+        path += (one["frame"]["name"],)
+        found["/".join(path)] = sorted(k for k in one["metrics"] if k not in ("calls", "cpu_time (ns)", "time (ns)"))
+        todo += [(path, c) for c in one["children"]]
+    return found
+x = torch.ones(4, 4, requires_grad=True)
+a = protond.start("with", backend="none", switches="ops")
+b = protond.start("without", backend="none")
+with protond.scope("step"), torch.autograd.profiler.record_function("mine"):
+    y = x @ x
+    y.register_hook(lambda g: protond._api._metrics({"loss": 1.0}))
+    with protond.scope("backward"):
+        y.sum().backward()
+protond.finalize(a)
+protond.finalize(b)
+print(json.dumps([tree("with"), tree("without")]))
+"""
+
+
+@needs_headers
+@pytest.mark.parametrize("option", ["switch", "option"])
+def test_a_session_beside_one_with_operators(world, option):
+    """It has none, nor what is said of them; what the program says within one stands in the scope around it. With the option for all
+    sessions it has what the other one has."""
+    r = python(world, "-c", BESIDE, **ALL, **({"PROTOND_TORCH_OPS": "1"} if option == "option" else {}))
+    assert r.returncode == 0, r.stderr
+    asked, beside = json.loads(r.stdout)
+    assert any("aten::mm" in p for p in asked) and "step/mine" in asked
+    if option == "option":
+        assert beside == asked
+    else:
+        assert {p for p in beside if p.startswith("step")} == {"step", "step/backward"}
+        assert [p for p, m in beside.items() if m] and all(m in ([], ["loss"]) for m in beside.values()), beside
+
+
 @needs_headers
 def test_sessions_of_a_process(world):
     """One after the other, with one without between them; two at once; phases; paused; each with the fields that its options say,

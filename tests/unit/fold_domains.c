@@ -1,6 +1,7 @@
-/* SPDX-License-Identifier: MIT. fold_domains.c: sessions that leave domains of NVTX out. */
+/* SPDX-License-Identifier: MIT. fold_domains.c: sessions that leave domains of NVTX out, and operators. */
 #include "fold_help.h"
 #include "fold_shop.h"
+#include "op_terms.h"
 #include "range_name.h"
 
 #include "fold_job.h" /* last: its globals */
@@ -126,6 +127,56 @@ START_TEST(an_older_entry)
 }
 END_TEST
 
+static uint64_t metrics_of(const struct batch *b, uint8_t session)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < b->metric.n; i++)
+		n += b->metric.row[i].session == session;
+	return n;
+}
+
+/* An operator, and a scope of the program's in it, in sessions with the switch, without it, with it from
+ * then on, and with a list of domains, which says nothing of operators. */
+START_TEST(a_session_has_the_operators_that_it_asked_for)
+{
+	enum { N_OPERATORS = N_DOMAIN_NONE + 1, N_FLOPS, N_LOSS, N_STACK };
+	enum { P_OPERATOR = P_DEFAULT + 2, P_IN_IT };
+	static const char *const more[] = {OP_DOMAIN, "flops16", "loss", "Call stack (pty)"};
+	static const struct ring_path below[] = {{P_A, N_B, PATH_KIND_SCOPE, 2, N_OPERATORS},
+		{P_OPERATOR, N_CAP, PATH_KIND_SCOPE, 3, NAME_NONE}};
+	struct batch b;
+
+	tape_verb(&t, VERB_START, 1, 10 * SECOND)->switches = SWITCH_OPS;
+	tape_verb(&t, VERB_START, 2, 10 * SECOND)->switches = SWITCH_SYNC;
+	tape_verb(&t, VERB_START, 3, 10 * SECOND);
+	tape_verb(&t, VERB_START, 4, 10 * SECOND)->switches = SWITCH_OPS;
+	(void)snprintf(tape_verb(&t, VERB_START, 5, 10 * SECOND)->domains, 128, "-other");
+	fold_take(f, &t);
+	tape_names(&t, job.ring, N_OPERATORS, 4, more);
+	tape_paths(&t, job.ring, P_OPERATOR, 2, below);
+	tape_verb(&t, VERB_SWITCH, 3, 12 * SECOND)->switches = SWITCH_OPS;
+	tape_verb(&t, VERB_SWITCH, 4, 12 * SECOND)->switches = 0;
+	fold_take(f, &t);
+	put_metric(&lane, P_OPERATOR, 12 * SECOND, N_FLOPS, METRIC_U64, 7);
+	put_metric(&lane, P_OPERATOR, 12 * SECOND, N_LOSS, METRIC_U64, 9);
+	put_metric(&lane, P_OPERATOR, 12 * SECOND, N_STACK, METRIC_STR, N_B);
+	put_scope(&lane, P_IN_IT, 13 * SECOND, 14 * SECOND);
+	put_scope(&lane, P_OPERATOR, 13 * SECOND, 15 * SECOND);
+	drain(&lane, 16 * SECOND);
+	b = collect();
+	for (uint8_t i = 1; i <= 5; i++) {
+		const bool has = i == 1 || i == 3;
+
+		ck_assert_msg(count_at(&b, i, "ROOT/a/b") == has, "%u", i);
+		ck_assert_msg(count_at(&b, i, "ROOT/a/b/cap") == has, "%u", i);
+		ck_assert_msg(count_at(&b, i, "ROOT/a/cap") == !has, "%u", i);
+		ck_assert_msg(metrics_of(&b, i) == (has ? 3 : 1), "%u", i);
+	}
+	batch_free(&b);
+}
+END_TEST
+
 START_TEST(lists_of_domains)
 {
 	static const struct {
@@ -150,6 +201,7 @@ Suite *suite(void)
 	tcase_add_checked_fixture(c, setup_domains, teardown);
 	tcase_add_test(c, a_session_leaves_domains_out);
 	tcase_add_test(c, an_older_entry);
+	tcase_add_test(c, a_session_has_the_operators_that_it_asked_for);
 	tcase_add_test(c, lists_of_domains);
 	suite_add_tcase(s, c);
 	return s;

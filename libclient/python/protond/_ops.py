@@ -27,7 +27,8 @@ def _load(torch):
     global _lib
     lib = ctypes.CDLL(built(torch, _PART))
     lib.protond_ops_open.restype = ctypes.c_char_p
-    calls = _native.ops_calls()
+    always = _options.current()["torch_ops"]
+    calls = _native.ops_calls(always)
     why = lib.protond_ops_open(calls, ctypes.c_uint64(len(calls)),
                                os.path.join(os.path.dirname(os.path.abspath(torch.__file__)), "").encode(errors="surrogateescape"),
                                os.path.join(_HERE, "").encode(errors="surrogateescape"))
@@ -35,7 +36,7 @@ def _load(torch):
         raise Lacking(why.decode())
     _lib = lib
     read_options()
-    _native.ops_loaded(ctypes.cast(lib.protond_ops_turn, ctypes.c_void_p).value, _options.current()["torch_ops"])
+    _native.ops_loaded(ctypes.cast(lib.protond_ops_turn, ctypes.c_void_p).value, always)
 
 
 def read_options(more=False):

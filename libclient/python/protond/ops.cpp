@@ -147,7 +147,7 @@ void read_name(struct known_name *k, const char *text)
 	const size_t n = strlen(text);
 
 	k->at = text;
-	k->id = calls.name(text, n < INT32_MAX ? (uint32_t)n : INT32_MAX);
+	k->id = calls.scope(text, n < INT32_MAX ? (uint32_t)n : INT32_MAX);
 	k->evaluates = strncmp(text, EVALUATES, sizeof(EVALUATES) - 1) == 0;
 	k->odd = operator_bytes(text) == 0;
 	k->work = NO_WORK;
@@ -174,7 +174,7 @@ struct known_name *name_of(struct thread_state *t, const char *text)
 /* --- texts -------------------------------------------------------------------------------------- */
 
 /* Programs without end of new shapes must leave room for others' names. */
-uint32_t intern(struct words *w)
+uint32_t intern(struct words *w, decltype(ops_calls::name) name)
 {
 	uint32_t id, newest;
 
@@ -186,7 +186,7 @@ uint32_t intern(struct words *w)
 	if (texts_left.load(std::memory_order_relaxed) <= 0 ||
 		text_bytes_left.load(std::memory_order_relaxed) <= 0)
 		return more;
-	id = calls.name(w->s, w->n);
+	id = name(w->s, w->n);
 	newest = newest_text.load(std::memory_order_relaxed);
 	if (id > newest) {
 		newest_text.store(id, std::memory_order_relaxed);
@@ -415,18 +415,19 @@ __attribute__((cold, noinline)) void read_call(struct known_calls *of, uint32_t 
 		of->key[at] = key;
 		return;
 	}
-#define TEXT(bit, to, ...)            \
-	if ((details & (bit)) != 0) { \
-		w.n = 0;              \
-		w.cut = false;        \
-		__VA_ARGS__;          \
-		(to) = intern(&w);    \
+#define TEXT(bit, to, name_by, ...)         \
+	if ((details & (bit)) != 0) {       \
+		w.n = 0;                    \
+		w.cut = false;              \
+		__VA_ARGS__;                \
+		(to) = intern(&w, name_by); \
 	}
-	TEXT(OPS_SHAPES, c->scope, put(&w, name), put(&w, " "), put_dims(&w, in, false))
-	TEXT(OPS_DTYPES, c->types, put_types(&w, in))
-	TEXT(OPS_STRIDES, c->strides, put_dims(&w, in, true))
-	TEXT(OPS_SCALARS, c->scalars, put_values(&w, in))
-	TEXT(OPS_KWARGS, c->kwargs, if (!put_named(&w, fn, in)) w.n = 0)
+	TEXT(OPS_SHAPES, c->scope, calls.scope, put(&w, name), put(&w, " "),
+		put_dims(&w, in, false))
+	TEXT(OPS_DTYPES, c->types, calls.name, put_types(&w, in))
+	TEXT(OPS_STRIDES, c->strides, calls.name, put_dims(&w, in, true))
+	TEXT(OPS_SCALARS, c->scalars, calls.name, put_values(&w, in))
+	TEXT(OPS_KWARGS, c->kwargs, calls.name, if (!put_named(&w, fn, in)) w.n = 0)
 #undef TEXT
 	if (c->scope == more)
 		c->scope = k->id;
@@ -492,7 +493,7 @@ void put_stack()
 		put_bytes(&w, text[kept], length[kept]);
 		put(&w, kept > 0 ? ";" : "");
 	}
-	calls.put_name(m_stack, intern(&w));
+	calls.put_name(m_stack, intern(&w, calls.name));
 }
 
 void put_sequence(const at::RecordFunction &fn)
@@ -535,7 +536,7 @@ void put_named_inputs(const at::RecordFunction &fn)
 		if (!has_value(one.second) && !one.second.isString())
 			continue;
 		put_plain(&w, one.second);
-		calls.put_name(metric, intern(&w));
+		calls.put_name(metric, intern(&w, calls.name));
 	}
 }
 
@@ -593,7 +594,7 @@ struct apart : at::ObserverContext {
 __attribute__((cold, noinline)) std::unique_ptr<at::ObserverContext> begin_apart(
 	const char *name, bool is_span)
 {
-	const uint32_t id = calls.name(name, (uint32_t)strlen(name));
+	const uint32_t id = calls.scope(name, (uint32_t)strlen(name));
 	std::unique_ptr<apart> a(new apart);
 
 	a->is_span = is_span;

@@ -7,8 +7,9 @@
 
 /* As in protond.h and binding.h, by these names there: */
 struct ops_calls {
-	uint64_t bytes;                                          /* of this */
-	uint32_t (*name)(const char *text, uint32_t bytes);      /* protond_name_n */
+	uint64_t bytes;                                      /* of this */
+	uint32_t (*name)(const char *text, uint32_t bytes);  /* protond_name_n */
+	uint32_t (*scope)(const char *text, uint32_t bytes); /* likewise, of an operator's scope */
 	const char *(*text)(uint32_t name, uint32_t *ret_bytes); /* protond_name_text */
 	void (*enter)(uint32_t name);                            /* protond_scope_enter */
 	void (*exit)(void);                                      /* protond_scope_exit */
