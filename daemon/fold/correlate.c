@@ -688,8 +688,8 @@ void correlate_sweep(struct process *p)
 /* --- the end, of a session or of the job --- */
 
 struct gone {
-	uint32_t left;              /* records that the tree may still take */
-	uint64_t launches, records; /* lost */
+	uint32_t left;                           /* records that the tree may still take */
+	uint64_t launches, undelivered, records; /* lost */
 };
 
 /* Takes the part out of one launch in flight. */
@@ -702,7 +702,10 @@ static void part_leaves(struct process *p, struct part *part, struct launch *l, 
 	if ((l->parts & 1ull << part->slot) == 0)
 		return;
 	l->parts &= ~(1ull << part->slot);
-	g->launches += l->round == 0 && n == 0;
+	if (l->round == 0 && n == 0 && p->row.ended_ns != 0 && !is_lost(c, l))
+		g->undelivered++;
+	else
+		g->launches += l->round == 0 && n == 0;
 	if (l->round == 0 && n != 0) {
 		part->session->row.matched++;
 		part->session->dirty = true;
@@ -738,6 +741,8 @@ void correlate_detach(struct process *p, struct part *part)
 			count_unlaunched(p, l, &c->gpu[at - 1].gpu, part);
 	if (g.launches > 0)
 		loss_part(part, LOST_LAUNCHES, g.launches);
+	if (g.undelivered > 0)
+		loss_part(part, LOST_UNDELIVERED, g.undelivered);
 	if (g.records > 0)
 		loss_part(part, LOST_FLIGHT, g.records);
 	part->n_open = 0;
@@ -750,7 +755,7 @@ void correlate_leave(struct process *p)
 	struct launch *l;
 
 	while (left > 0 && (l = oldest(c, LEAVING)) != NULL)
-		launch_give_up(p, l, LOST_LAUNCHES, &left);
+		launch_give_up(p, l, is_lost(c, l) ? LOST_LAUNCHES : LOST_UNDELIVERED, &left);
 }
 
 bool correlate_has_many(const struct process *p)

@@ -28,7 +28,8 @@
         X(CAPTURED,   17, "numbers of a CUDA graph's capture: too many, or not read in time")                \
         X(NVTX,       18, "values of NVTX ranges: more than there is room for, of an unknown schema, or of a kind that is not read") \
         X(SAMPLES,    19, "looks at threads that came late: so many threads are looked at less than 50 times a second, each look counts for longer") \
-        X(FLIGHT,     20, "launches, or GPU records, let go before their other half came: too many were in flight (memory_mb, or 1 048 576 of a process)")
+        X(FLIGHT,     20, "launches, or GPU records, let go before their other half came: too many were in flight (memory_mb, or 1 048 576 of a process)") \
+        X(UNDELIVERED, 21, "launches whose GPU records CUPTI still held when the process ended (killed, _exit, exec, or a last flush that took too long): end the session before that, or synchronize and return from main")
 /* clang-format on */
 
 enum lost_cause {
@@ -41,7 +42,7 @@ enum lost_cause {
 /* It is in the launches that have no record, where these are counted by themselves. */
 static inline bool loss_is_unmatched(uint32_t cause)
 {
-	return cause == LOST_LAUNCHES || cause == LOST_FLIGHT;
+	return cause == LOST_LAUNCHES || cause == LOST_FLIGHT || cause == LOST_UNDELIVERED;
 }
 
 /* For people. */

@@ -159,6 +159,28 @@ def test_launches_without_a_record(world):
     said(run(world, PD_REPLAY_FAULT="drop"), "… of … launches have no GPU record")
 
 
+def test_killed_before_its_records_came(world):
+    """What CUPTI held then has a cause of its own, with what helps."""
+    dump = world.home / "dump"
+    dump.write_bytes(gzip.decompress((HERE.parent / "replay/dumps/many.cuptidump.gz").read_bytes()))
+    world.start(PROTOND_AUTO_SESSION="off")
+    world.ctl("start", "all", "--all")
+    env = {**world.env, "PROTOND_CUPTI_PATH": str(STUB), "PD_REPLAY_DUMP": str(dump), "PD_REPLAY_STOP": "1"}
+    job = subprocess.Popen([str(JOB), "replayed"], env=env, stderr=subprocess.DEVNULL, cwd=world.home)
+
+    def waiting():
+        return [j["in_flight"] for j in world.ctl_json("where")["jobs"] if j["pid"] == job.pid and j["in_flight"] > 0]
+    try:
+        until("it has stopped, launches wait", lambda: os.waitid(os.P_PID, job.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) and waiting())
+        held, = waiting()
+    finally:
+        job.kill()
+        job.wait(WAIT)
+    until("it has ended", lambda: world.state("replayed") == "finalized")
+    assert f"dropped {held}: launches whose GPU records CUPTI still held when the process ended" in " ".join(
+        world.view("tree", "replayed").stdout.split())
+
+
 CALLS = {("waits/cudaStreamSynchronize", "stream_sync", 2), ("waits/cudaEventSynchronize", "event_sync", 1),
          ("waits/cudaDeviceSynchronize", "device_sync", 1), ("waits/cudaMemcpy", "copy_wait", 1),
          ("waits/inner/cudaEventRecord", "event_record", 1), ("waits/inner/cudaStreamWaitEvent", "stream_wait", 1),

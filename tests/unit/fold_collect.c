@@ -362,8 +362,8 @@ START_TEST(leaving_and_then_the_end_is_as_the_end)
 		ck_assert_uint_eq(x->untimed, y->untimed);
 		ck_assert_uint_eq(x->sum_ns, y->sum_ns);
 	}
-	ck_assert_uint_eq(loss_of(&a, 1, LOST_LAUNCHES), 5000);
-	ck_assert_uint_eq(loss_of(&b, 1, LOST_LAUNCHES), 5000);
+	ck_assert_uint_eq(loss_of(&a, 1, LOST_UNDELIVERED), 5000);
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_UNDELIVERED), 5000);
 	batch_free(&a);
 	batch_free(&b);
 }
@@ -887,7 +887,7 @@ START_TEST(every_launch_is_somewhere)
 		stored += b.cell.row[i].class == CLASS_COMPUTE ? b.cell.row[i].count : 0;
 	ck_assert_uint_eq(b.process.row[0].counters[1], launched);
 	ck_assert_uint_eq(cell_at(&b, 1, 0, CLASS_COMPUTE, "ROOT/a/b/kern")->count +
-				  loss_of(&b, 1, LOST_LAUNCHES),
+				  loss_of(&b, 1, LOST_LAUNCHES) + loss_of(&b, 1, LOST_UNDELIVERED),
 		launched);
 	ck_assert_uint_le(stored, b.process.row[0].counters[2]);
 	batch_free(&b);

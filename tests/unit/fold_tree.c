@@ -673,6 +673,33 @@ START_TEST(python_stacks)
 }
 END_TEST
 
+/* What a flush that left nothing pending did not bring has no record; of what came behind it, CUPTI may
+ * have held one. A session that ends before the process does not ask why. */
+START_TEST(what_cupti_held_at_the_end)
+{
+	struct batch b;
+
+	start(1, 10 * SECOND);
+	start(2, 10 * SECOND);
+	put_launch(&lane, P_A, 11 * SECOND, 1, 0);
+	drain(&lane, 12 * SECOND);
+	put_delivered(&gpu, 13 * SECOND, 0);
+	drain(&gpu, 13 * SECOND);
+	put_launch(&lane, P_A, 14 * SECOND, 2, 0);
+	put_launch(&lane, P_A, 14 * SECOND, 3, LAUNCH_GRAPH);
+	drain(&lane, 15 * SECOND);
+	verb(VERB_FINALIZED, 2, 16 * SECOND);
+	tape_end(&t, job.ring, 30 * SECOND, _i == 0 ? END_KILLED : END_EXITED, 0);
+	fold_take(f, &t);
+	b = collect();
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_LAUNCHES), 1);
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_UNDELIVERED), 2);
+	ck_assert_uint_eq(loss_of(&b, 2, LOST_LAUNCHES), 3);
+	ck_assert_uint_eq(loss_of(&b, 2, LOST_UNDELIVERED), 0);
+	batch_free(&b);
+}
+END_TEST
+
 START_TEST(end_closes_everything)
 {
 	const struct j_now now = {0, 1, 0, P_A, 20 * SECOND};
@@ -694,7 +721,7 @@ START_TEST(end_closes_everything)
 	ck_assert_uint_eq(cell_at(&b, 1, 0, CLASS_CPU, "ROOT/a")->sum_ns, 10 * SECOND);
 	ck_assert_uint_eq(cell_at(&b, 1, 0, CLASS_CPU, "ROOT/a")->open, 1);
 	ck_assert_uint_eq(cell_at(&b, 1, 0, CLASS_COMPUTE, "ROOT/a/kern")->untimed, 1);
-	ck_assert_uint_eq(loss_of(&b, 1, LOST_LAUNCHES), 1);
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_UNDELIVERED), 1);
 	ck_assert_uint_eq(b.session.row[0].launches, 2);
 	ck_assert_uint_eq(b.session.row[0].matched, 1);
 	ck_assert_uint_eq(b.session.row[0].state, SESSION_IS_FINALIZED);
@@ -1103,6 +1130,7 @@ Suite *suite(void)
 	tcase_add_loop_test(c, launches_and_their_delays, 0, sizeof(delays) / sizeof(delays[0]));
 	tcase_add_test(c, overhead);
 	tcase_add_loop_test(c, python_stacks, 0, sizeof(python_cases) / sizeof(python_cases[0]));
+	tcase_add_loop_test(c, what_cupti_held_at_the_end, 0, 2);
 	tcase_add_test(c, end_closes_everything);
 	tcase_add_test(c, job_session_is_exact);
 	tcase_add_test(c, session_of_another_lane_is_known);
