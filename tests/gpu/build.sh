@@ -24,3 +24,4 @@ flags="-O2 -std=c++17 -arch=${GPU_ARCH:-sm_90} -Xcompiler -Wall,-Wextra"
 # NVIDIA's headers are asked whether count.c has their numbers.
 "$CC" -std=c17 -D_GNU_SOURCE -O2 -Wall -Wextra -fPIC -shared -I"$(dirname "$nvcc")/../include" -o "$dir/gpu/libcount.so" "$here/others/count.c" \
         -lpthread -ldl
+"$CC" -std=c17 -D_GNU_SOURCE -O2 -Wall -Wextra -fPIC -shared -o "$dir/gpu/libnccl_plugin.so" "$here/nccl_plugin.c" -lpthread

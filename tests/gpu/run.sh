@@ -16,11 +16,11 @@ if ! { command -v nvidia-smi >/dev/null && nvidia-smi -L 2>/dev/null | grep -q '
         echo "gpu-$what: no NVIDIA GPU here, nothing was run"
         exit 0
 fi
-if [ ! -x "$dir/gpu/work" ] || [ ! -e "$dir/gpu/libcount.so" ]; then
+if [ ! -x "$dir/gpu/work" ] || [ ! -e "$dir/gpu/libcount.so" ] || [ ! -e "$dir/gpu/libnccl_plugin.so" ]; then
         if [ -x "${NVCC:-${CUDA_HOME:-/usr/local/cuda}/bin/nvcc}" ]; then
                 "$here/build.sh" "$dir" || exit 1
         else
-                echo "gpu-$what: $dir/gpu/work or libcount.so is missing and nvcc is not here; where it is, run tests/gpu/build.sh $dir"
+                echo "gpu-$what: $dir/gpu/work, libcount.so or libnccl_plugin.so is missing and nvcc is not here; where it is, run tests/gpu/build.sh $dir"
                 exit 1
         fi
 fi
@@ -41,6 +41,7 @@ cpu) exec "$PYTHON" "$here/cpu_check.py" "$dir" "$@" ;;
 apis) exec "$PYTHON" "$here/apis_check.py" "$dir" "$@" ;;
 timer) exec "$PYTHON" "$here/timer_check.py" "$dir" "$@" ;;
 parts) exec "$PYTHON" "$here/parts_check.py" "$dir" "$@" ;;
+nccl) exec "$PYTHON" "$here/nccl_check.py" "$dir" "$@" ;;
 bench | overhead | kineto | pages | faults | planted) exec "$PYTHON" "$here/$what.py" "$dir" "$@" ;;
 told) exec "$PYTHON" "$here/told_check.py" "$dir" "$@" ;;
 record) exec bash "$here/record.sh" "$dir" "$@" ;;
