@@ -97,7 +97,8 @@ static int make(const struct engine_open *o, char *text)
 	if (r == 0)
 		r = lane_init();
 	if (r < 0) {
-		snprintf(text, 256, "no memory for the ring's tables (is the tmpfs full?)");
+		snprintf(text, 256,
+			"no memory for the ring's tables (is the tmpfs full, or ulimit -v low?)");
 		return r;
 	}
 	/* release: all of the header and the first entries; pairs with the daemon's acquire of

@@ -373,7 +373,8 @@ int ring_make(const struct engine_open *o, char *text)
 		r = map_ctl();
 	if (r < 0) {
 		ring_unmake();
-		return words(text, r, "no memory for the ring (is the tmpfs full?)");
+		return words(
+			text, r, "no memory for the ring (is the tmpfs full, or ulimit -v low?)");
 	}
 	return 0;
 }

@@ -654,7 +654,7 @@ def test_a_full_tmpfs(small):
     for thread in range(1, 4):
         job.say(f"@{thread} repeat 100 b")
     late = world.job()
-    assert late.say("start late").startswith(("-28 no memory for the ring (is the tmpfs full?)", "-28 no lane for this thread"))
+    assert late.say("start late").startswith(("-28 no memory for the ring (is the tmpfs full, or ulimit -v low?)", "-28 no lane for this thread"))
     late.say("repeat 100 unseen")
     until("it says so", lambda: any("make room there" in w for w in world.ctl_json("status")["warnings"]))
     r = world.ctl("start", "t", "--all", check=False)

@@ -17,7 +17,7 @@ import tempfile
 
 import pytest
 
-from conftest import BUILD, WAIT, needs_another_user, needs_mounts, until
+from conftest import BUILD, SANITIZED, WAIT, needs_another_user, needs_mounts, until
 from test_doctor import NOBODY, library
 
 # Who may mount is root of a namespace, and a job that says that it is another user than it is has no ring.
@@ -376,6 +376,13 @@ def test_no_room_for_a_ring(world):
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
     said(world.job(preexec_fn=limit).say("start s"), "the limit on file sizes")
+
+
+@pytest.mark.skipif(SANITIZED, reason="a sanitizer's own memory is terabytes of addresses")
+def test_no_addresses_for_a_ring(world):
+    world.start()
+    job = world.job(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (40 << 20, 40 << 20)))
+    said(job.say("start s"), "no memory for the ring")
 
 
 @needs_mounts
