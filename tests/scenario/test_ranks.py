@@ -165,8 +165,8 @@ def test_a_slow_rank_is_one_that_others_wait_for(world, ranks, long, found):
     """Of processes without ranks, collectives and steps nobody waits for the one that has most to do; nor is what takes next to
     nothing of the run's time much, however much more of it one rank has."""
     command = " ".join(f"{f'export RANK={i} WORLD_SIZE=2;' if ranks else ''} (echo enter request; for ((i = 0; i < {n if long else 1}; i++)); do :; done; "
-                       f"echo exit; echo repeat {n} other; for ((i = 0; i < 200000; i++)); do :; done) | {BUILD}/tests/job;"
-                       for i, n in enumerate((200, 200000)))
+                       f"echo exit; echo repeat {n} other; for ((i = 0; i < 20000; i++)); do :; done) | {BUILD}/tests/job;"
+                       for i, n in enumerate((100, 100000)))
     world.ctl("run", "-q", "-b", "none", "-n", "r", "--", "bash", "-c", command)
-    r = world.view("bottlenecks", "r", "--gate", "HIGH", check=False)
-    assert (r.returncode, "HIGH    slow_rank" in r.stdout, "nothing says that its processes meet" in r.stdout) == (found, found, not ranks), r.stdout
+    said = world.view("bottlenecks", "r").stdout
+    assert ("slow_rank: Rank 1 takes" in said, "nothing says that its processes meet" in said) == (found, not ranks), said
