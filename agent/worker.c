@@ -81,6 +81,11 @@ void worker_clock(void)
 	state.clock_at = agent_monotonic_ns();
 }
 
+static uint32_t epoch_now(void)
+{
+	return core.backend->epoch != NULL ? core.backend->epoch() : core.epoch;
+}
+
 void worker_delivered(bool force)
 {
 	const struct backend *b = core.backend;
@@ -89,7 +94,7 @@ void worker_delivered(bool force)
 	const uint64_t n = b->flush(force);
 
 	r.pending = b->pending();
-	r.hdr = REC_HDR(sizeof(r), REC_DELIVERED, 0, 0, b->epoch != NULL ? b->epoch() : core.epoch);
+	r.hdr = REC_HDR(sizeof(r), REC_DELIVERED, 0, 0, epoch_now());
 	if (n != 0 || r.pending == 0) {
 		state.delivered_at = agent_monotonic_ns();
 		state.stalled = false;
@@ -303,20 +308,35 @@ int worker_flush(uint32_t timeout_ms)
 	return 0;
 }
 
+/* So that a launch without a record is told from one whose record CUPTI still held. */
+static void all_delivered(uint64_t clock)
+{
+	const struct rec_delivered r = {
+		.hdr = REC_HDR(sizeof(r), REC_DELIVERED, 0, 0, epoch_now()), .clock = clock};
+
+	if (core.agent != NULL)
+		(void)lane_put(core.agent, &r, sizeof(r));
+}
+
 /* The process ends: what can still be saved, in bounded time. Whoever holds the lock may be stuck
  * in a library: then all that was published until now is what there is. */
 void worker_exit(void)
 {
 	const uint64_t until = agent_monotonic_ns() + EXIT_MS * NS_PER_MS;
+	uint64_t clock;
+	bool all;
 
 	if (HOT->opened == 0 || core.ending_ns != 0)
 		return;
 	core.ending_ns = until;
 	sampler_exit(SAMPLER_MS);
 	if (worker_in(EXIT_MS / 2)) {
-		if (core.backend != NULL && (gpu_is(GPU_ON) || gpu_is(GPU_ARMED)))
-			(*core.backend->exit)((uint32_t)left_ms(until));
+		clock = agent_clock();
+		all = core.backend != NULL && (gpu_is(GPU_ON) || gpu_is(GPU_ARMED)) &&
+		      (*core.backend->exit)((uint32_t)left_ms(until));
 		if (HOT->generation != 0) {
+			if (all)
+				all_delivered(clock);
 			named_tell();
 			worker_clock();
 		}

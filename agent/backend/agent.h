@@ -179,8 +179,9 @@ struct backend {
 	/* After a stop that left a cost: gives it back inside the application's next API call.
 	 * Waits for one. False: none came, or it is not safe. NULL: cannot. */
 	bool (*give_back)(void);
-	/* In the process's exit handler, at most timeout_ms: what can still be saved. */
-	void (*exit)(uint32_t timeout_ms);
+	/* In the process's exit handler, at most timeout_ms: what can still be saved. True: there was
+	 * time for all, and more will not come of any launch. */
+	bool (*exit)(uint32_t timeout_ms);
 	void (*forked)(void); /* in the child: forget everything, touch nothing */
 	/* Subscriptions so far, as in LAUNCH.epoch. NULL: the engine counts successful starts. */
 	uint32_t (*epoch)(void);

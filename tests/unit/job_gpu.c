@@ -44,9 +44,10 @@ static int g_stop(bool finalize, bool *ret_residual)
 	return 0;
 }
 
-static void g_exit(uint32_t timeout_ms)
+static bool g_exit(uint32_t timeout_ms)
 {
 	(void)timeout_ms;
+	return false;
 }
 
 static const struct backend_term g_term = {

@@ -647,7 +647,7 @@ static struct {
 	_Atomic uint32_t starts, stops, flushes, forced, drains, waits;
 	_Atomic uint64_t pending, launched;
 	int fail;
-	bool armed, take, refuses;
+	bool armed, take, refuses, exits;
 	uint32_t given;
 } b;
 
@@ -707,9 +707,10 @@ static bool b_give_back(void)
 	return !b.refuses;
 }
 
-static void b_exit(uint32_t timeout_ms)
+static bool b_exit(uint32_t timeout_ms)
 {
 	(void)timeout_ms;
+	return b.exits;
 }
 
 static uint64_t b_drain(void)
@@ -889,12 +890,28 @@ START_TEST(the_backend_knows_that_a_record_waits)
 }
 END_TEST
 
+static void all_delivered_fn(void *arg, const struct view *v, uint32_t at, const uint64_t *rec)
+{
+	const struct rec_delivered *r = (const void *)rec;
+
+	(void)v;
+	(void)at;
+	*(uint32_t *)arg += REC_TYPE(*rec) == REC_DELIVERED && r->pending == 0;
+}
+
+/* Where the last flush came back, it says that nothing is pending any more. */
 START_TEST(the_exit_handler_ends)
 {
+	uint32_t all = 0;
+
 	backend_ready();
+	b.exits = _i != 0;
+	b.pending = 5;
 	ck_assert_int_eq(t_e->want(WANT_ALL | WANT_GPU), 0);
 	t_enter(A);
 	(*t_e->exit)();
+	(void)view_walk(&t_v, all_delivered_fn, &all);
+	ck_assert_uint_eq(all, b.exits);
 	t_exit(); /* after the end: nothing, and no harm */
 	t_enter(A);
 	t_exit();
@@ -940,7 +957,7 @@ static void worker(TCase *c)
 	tcase_add_test(c, a_flush_waits_for_what_was_launched_before_it);
 	tcase_add_test(c, a_ring_drains);
 	tcase_add_test(c, the_backend_knows_that_a_record_waits);
-	tcase_add_test(c, the_exit_handler_ends);
+	tcase_add_loop_test(c, the_exit_handler_ends, 0, 2);
 }
 
 Suite *suite(void)

@@ -419,16 +419,17 @@ static bool last_thread(void)
 	return ok;
 }
 
-static void cupti_exit(uint32_t timeout_ms)
+static bool cupti_exit(uint32_t timeout_ms)
 {
 	struct timespec until;
+	int r = -1;
 
 	if (level() != LEVEL_ON || be.forked)
-		return;
+		return false;
 	atomic_store_explicit(
 		&cupti.level, LEVEL_NONE, memory_order_relaxed); /* callbacks fall silent */
 	if (sem_init(&last.done, 0, 0) != 0)
-		return;
+		return false;
 	if (cupti_is_odd(ODD_DUMP))
 		cupti_dump_flush(true, true);
 	cupti_pool_forcing(true);
@@ -439,8 +440,9 @@ static void cupti_exit(uint32_t timeout_ms)
 			until.tv_nsec -= 1000000000;
 			until.tv_sec++;
 		}
-		while (sem_timedwait(&last.done, &until) != 0 && errno == EINTR)
-			;
+		do
+			r = sem_timedwait(&last.done, &until);
+		while (r != 0 && errno == EINTR);
 	}
 	(void)cupti_pool_drain(cupti_walk);
 	if (cupti_is_odd(ODD_DUMP)) {
@@ -448,6 +450,7 @@ static void cupti_exit(uint32_t timeout_ms)
 		cupti_dump_level(LEVEL_NONE);
 		cupti_dump_sync();
 	}
+	return r == 0;
 }
 
 static void cupti_forked(void)
