@@ -91,12 +91,6 @@ struct native {
 	struct row rows[1u << ROWS_BITS];
 };
 
-/* The descriptor of the look at hand. */
-static struct {
-	_Atomic int fd; /* + 1; 0: none */
-	_Atomic uint64_t id;
-} ticking;
-
 static bool read_copied(struct memory *m, uint64_t at, void *ret, size_t n)
 {
 	const struct copied *c = (const struct copied *)(const void *)m;
@@ -203,6 +197,12 @@ struct sample {
 	struct perf_event_header header;
 	uint64_t abi, registers[sizeof(sampled)], n;
 };
+
+/* The descriptor of the look at hand. */
+static struct {
+	_Atomic int fd; /* + 1; 0: none */
+	_Atomic uint64_t id;
+} ticking;
 
 /* The program may have closed it, and have another file there. */
 static void fd_close(int fd, uint64_t id)

@@ -10,6 +10,12 @@
 #include "native_stack.h"
 #include "objects.h"
 
+#if defined(__x86_64__)
+#define IS_X86_64 true
+#else
+#define IS_X86_64 false
+#endif
+
 static struct memory memory;
 static struct stacks *stacks;
 static struct native *native;
@@ -257,9 +263,11 @@ END_TEST
 static void of_threads(TCase *c)
 {
 	tcase_add_checked_fixture(c, setup, teardown);
-	tcase_add_test(c, a_thread_that_waits);
-	tcase_add_test(c, a_thread_that_runs);
-	tcase_add_test(c, inside_of_an_interpreter);
+	if (IS_X86_64) {
+		tcase_add_test(c, a_thread_that_waits);
+		tcase_add_test(c, a_thread_that_runs);
+		tcase_add_test(c, inside_of_an_interpreter);
+	}
 	tcase_add_loop_test(c, a_storm, 0, sizeof(does) / sizeof(does[0]));
 	tcase_add_test(c, another_object_at_the_same_address);
 }
