@@ -70,3 +70,24 @@ def test_c_below_python(world, version):
     assert any("@waits/" in path and path.endswith("poll") for path in deep), found
     assert not any(name in path for path in deep for name in ("_PyEval_EvalFrameDefault", "Py_RunMain", "_start")), found
     assert REFUSED in tree or any("@packs/" in path and "/deflate" in path for path in deep), found
+
+
+@pytest.mark.skipif(not READ, reason="no Python whose frames can be read")
+def test_short_calls_by_turns(world):
+    """Frames of Python and of C are read one after the other: what has changed meanwhile is not put together."""
+    code = """
+        import hashlib, protond, time, zlib
+        data = bytes(range(256)) * 16
+        def packs(): zlib.compress(data, 1)
+        def hashes(): hashlib.sha256(data).digest()
+        with protond.scope("turns"):
+            end = time.perf_counter() + 4
+            while time.perf_counter() < end:
+                packs(), hashes()
+    """
+    found, tree = samples(world, PYTHONS[READ[-1]], job(world, code), env=python_env(world))
+    below = {f: {path.split("@" + f, 1)[1]: n for path, n in found.items() if "@" + f in path} for f in ("packs", "hashes")}
+    packs, hashes = ({f: sum(n for path, n in below[f].items() if any(w in path for w in words)) for f in below}
+                     for words in (("deflate", "zlib"), ("SHA", "EVP", "_hashlib")))
+    right, wrong = packs["packs"] + hashes["hashes"], packs["hashes"] + hashes["packs"]
+    assert REFUSED in tree or (right > 0 and wrong <= right / 5 + 2), (packs, hashes)
