@@ -44,7 +44,7 @@
 #define GUESSES_MOST 512u /* words that a guess looks at, and guesses: */
 #define TRIES        8u
 #define NAMELESS     UINT32_MAX
-#define NAMING_NS    50000000u /* is for finding names, and of the time since then one part in */
+#define NAMING_NS    50000000u /* CPU time for finding names, and of the time one part in: */
 #define NAMING_SHARE 20u
 #define NO_OBJECT    "(unknown code)"
 
@@ -537,6 +537,14 @@ void native_forked(void)
 
 /* --- names ------------------------------------------------------------------------------------ */
 
+static uint64_t own_ns(void)
+{
+	struct timespec ts = {0};
+
+	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
 /* NAMELESS: later. */
 static uint32_t name_of(struct native *n, struct stacks *s, const struct frame *f)
 {
@@ -558,11 +566,11 @@ static uint32_t name_of(struct native *n, struct stacks *s, const struct frame *
 	}
 	if (i == NAMES_PROBED)
 		k = &n->names[at];
-	began = agent_monotonic_ns();
-	if (n->naming_ns > NAMING_NS + (began - n->began_ns) / NAMING_SHARE)
+	if (n->naming_ns > NAMING_NS + (agent_monotonic_ns() - n->began_ns) / NAMING_SHARE)
 		return NAMELESS;
+	began = own_ns();
 	object_function(n->m, o, f->function, text, sizeof(text));
-	n->naming_ns += agent_monotonic_ns() - began;
+	n->naming_ns += own_ns() - began;
 	*k = (struct named){f->function, n->round, stacks_name(s, text)};
 	return k->name;
 }

@@ -46,8 +46,9 @@
 #define LIST_NS           100000000u /* threads are listed so often, or it would cost too much: LIST_SHARE */
 #define LIST_SHARE        100u        /* of the time since the last list, one part is for it */
 #define TASKS_NS          1000000000u /* likewise, those that only the kernel knows */
-#define RUN_NS            500000000u  /* a record is of no more */
-#define MOVE_MOST         1000000000  /* of one thread's CPU time that is not counted yet, ns */
+#define MISSING_MOST      64u /* looks at a thread that waits, and whose native frames are not found */
+#define RUN_NS            500000000u /* a record is of no more */
+#define MOVE_MOST         1000000000 /* of one thread's CPU time that is not counted yet, ns */
 #define WATCHED_MOST      16384u
 #define WATCHED_SLOTS     (2 * WATCHED_MOST)
 #define INTERPRETERS_MOST 64u
@@ -56,7 +57,8 @@
 struct watched {
 	uint32_t tid, state_round, round; /* of the lists in which its state and itself last were */
 	bool native, gone;
-	bool refused; /* its native frames were, at the last look at its frames */
+	bool refused;     /* its native frames were, at the last look at its frames */
+	uint32_t missing; /* looks at its frames, one after the other, that found no native ones */
 	bool still,
 		ready; /* the last look found it on no CPU; and it waits for one, or is on one */
 	int64_t ran; /* ns on a CPU that no look has counted yet; below 0: that were counted before */
@@ -234,17 +236,17 @@ static struct stacks_mark mark_of(const struct sampler *s, const struct watched 
 static void find_native(struct sampler *s, struct watched *w, const struct stacks_mark *before)
 {
 	const bool python = before->frame != 0;
+	const uint32_t path = w->python;
 	enum native_what what = NATIVE_NONE;
 	struct stacks_mark after;
 
-	if (python == (w->state != 0 && w->python != PATH_ROOT)) /* else it has come, or gone */
+	if (python == (w->state != 0 && path != PATH_ROOT)) /* else it has come, or gone */
 		what = native_look(s->native, w->tid, python, stacks_native(s->stacks));
 	w->refused = what == NATIVE_REFUSED;
-	if (what != NATIVE_FOUND)
-		return;
 	after = mark_of(s, w);
-	if (memcmp(&after, before, sizeof(after)) == 0)
-		w->python = native_below(s->native, s->stacks, w->python);
+	if (what == NATIVE_FOUND && memcmp(&after, before, sizeof(after)) == 0)
+		w->python = native_below(s->native, s->stacks, path);
+	w->missing = w->python == path ? w->missing + 1 : 0;
 }
 
 /* What it is in, of one that has moved since the last look. */
@@ -278,7 +280,8 @@ static void look_at(struct sampler *s, struct watched *w)
 		return;
 	}
 	moved = cpu - w->cpu;
-	if (moved != 0 || !w->still) {
+	w->missing = moved == 0 ? w->missing : 0;
+	if (moved != 0 || !w->still || (w->missing != 0 && w->missing < MISSING_MOST)) {
 		find(s, w);
 		w->cpu = cpu_of(w->tid, &there);
 		w->still = w->cpu == cpu;

@@ -163,11 +163,11 @@ static bool object_read(struct memory *m, struct object *ret)
 	return placed;
 }
 
-static uint64_t clock_ns(void)
+static uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec ts = {0};
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
+	(void)clock_gettime(clock, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
@@ -204,17 +204,18 @@ const struct object *objects_find(struct objects *o, uint64_t pc, bool *ret_late
 {
 	const struct object *is = mapping_at(o, pc);
 	struct object *mine;
-	uint64_t began;
+	uint64_t now, began;
 
 	*ret_later = false;
 	if (is == NULL) {
-		began = clock_ns();
-		*ret_later = began - o->looked_ns < o->cost_ns * SHARE;
+		now = clock_ns(CLOCK_MONOTONIC);
+		*ret_later = now - o->looked_ns < o->cost_ns * SHARE;
 		if (*ret_later)
 			return NULL;
+		began = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 		look(o);
-		o->looked_ns = clock_ns();
-		o->cost_ns = o->looked_ns - began;
+		o->looked_ns = now;
+		o->cost_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - began;
 		is = mapping_at(o, pc);
 	}
 	if (is == NULL)

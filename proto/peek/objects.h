@@ -25,12 +25,12 @@ struct object {
 
 struct objects {
 	struct memory *m;
-	uint64_t looked_ns, cost_ns; /* at /proc/self/maps: when, and how long it took */
+	uint64_t looked_ns, cost_ns; /* at /proc/self/maps: when, and the CPU time that it took */
 	uint32_t n, round, which;    /* round: another one, and some object is not what it was */
 	struct object object[2][OBJECTS_MOST]; /* `which` holds, by address */
 };
 
-/* NULL: none; *ret_later: or it is not known yet, for looking takes one part in a hundred of the time. */
+/* NULL: none; *ret_later: or it is not known yet, for looking takes one part in a hundred of a CPU. */
 const struct object *objects_find(struct objects *o, uint64_t pc, bool *ret_later);
 /* Of those that are known. */
 const struct object *objects_known(const struct objects *o, uint64_t pc);
