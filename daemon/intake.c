@@ -282,6 +282,19 @@ bool intake_is_clear(struct intake *in, uint64_t ns)
 	return in->clear_ns >= ns;
 }
 
+bool intake_hear(struct intake *in)
+{
+	struct conn *c, *next;
+	int i;
+
+	for (c = in->conns; c != NULL; c = next) {
+		next = c->next;
+		for (i = 0; i < AT_ONCE && !c->closing && c->ring == NULL && hear(c); i++)
+			;
+	}
+	return intake_is_clear(in, mono_ns());
+}
+
 static void intake_on_poll(uv_poll_t *h, int status, int events)
 {
 	(void)events;

@@ -27,6 +27,7 @@
 #include "exited.h"
 #include "fold.h"
 #include "host_clock.h"
+#include "intake.h"
 #include "journal.h"
 #include "kept.h"
 #include "log.h"
@@ -571,7 +572,8 @@ static void take_dirs(struct protond *p)
 
 void spool_scan(struct protond *p)
 {
-	if (mono_ns() - p->d.started_mono_ns >= GRACE_NS)
+	/* Whoever was stopped for long wakes to this before it has heard whose rings there are. */
+	if (mono_ns() - p->d.started_mono_ns >= GRACE_NS && intake_hear(p->d.intake))
 		scan_rings(p, adopt_left);
 }
 

@@ -9,10 +9,11 @@ import os
 import signal
 import struct
 import subprocess
+import time
 
 import pytest
 
-from conftest import BUILD, WAIT, World, until
+from conftest import BUILD, WAIT, World, readable, until
 
 FAULT = BUILD / "tests/fault.so"
 pytestmark = [pytest.mark.preload, pytest.mark.skipif(not FAULT.exists(), reason="sanitizers bring their own malloc")]
@@ -193,3 +194,17 @@ def test_a_ring_that_nobody_spoke_for(world):
     until("its files are gone", lambda: not [f for f in rings.rglob("*") if not f.is_dir()])
     until("its end is stored", lambda: world.sql(
         "SELECT pid FROM process WHERE end_reason IS NOT NULL") == [(job.pid,)])
+
+
+@pytest.mark.long
+def test_a_daemon_that_slept_hears_before_it_looks(world):
+    """It was stopped for longer than a ring may be without a word: the ring's job spoke, and has ended."""
+    world.start(PROTOND_AUTO_SESSION="off")
+    run = subprocess.Popen([BUILD / "bin/protonctl", "run", "-q", "-b", "none", "-n", "r", "--", "sh", "-c", f"kill -STOP {world.daemon.pid}; "
+                            f"echo repeat 3 a | {BUILD}/tests/job >&2; echo"], env=world.env, cwd=world.home, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    assert readable(run.stdout)
+    (ring,) = (world.dir / "rings").glob("*.ring")
+    until("it is old", lambda: time.time() - ring.stat().st_ctime > 11)
+    world.daemon.send_signal(signal.SIGCONT)
+    assert run.wait(WAIT) == 0
+    assert world.cells("r")["/a"][0] == 3 and "ring_found" not in world.log(), world.log()
