@@ -127,6 +127,32 @@ def test_a_process_that_outlives_its_run(world):
     assert "CMD" not in world.ctl("run", "-b", "none", "--", DEMO).stderr
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_waits_for_a_stopped_daemon_can_be_ended(world, sig):
+    """Before its program began at once; behind it when that is asked for twice, and then the daemon stores what there is."""
+    world.start(PROTOND_AUTO_SESSION="off")
+
+    def run(*command):
+        return subprocess.Popen([BUILD / "bin/protonctl", "run", "-q", "-b", "none", "-n", "r", "--", *command], env=world.env, cwd=world.home,
+                                stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+    def read(p, words):
+        line = p.stderr.readline()
+        assert words in line, line
+        p.send_signal(sig)
+    p = run("sh", "-c", f"echo repeat 3 a | {BUILD}/tests/job >/dev/null; kill -STOP {world.daemon.pid}")
+    read(p, "is stopped and does not answer; waiting up to")
+    read(p, "once more ends this")
+    assert p.wait(WAIT) == -sig
+    p = run("touch", world.home / "ran")
+    read(p, "is stopped and does not answer; waiting up to")
+    assert p.wait(WAIT) == -sig and not (world.home / "ran").exists()
+    world.daemon.send_signal(signal.SIGCONT)
+    until("the daemon has stored it", lambda: world.state("r") == "finalized", timeout=2 * WAIT)
+    assert world.cells("r")["/a"][0] == 3
+
+
 @pytest.mark.parametrize("command, status, words", [("kill -ILL $$", 132, True), ("exit 132", 132, False)])
 def test_a_program_that_ends_on_a_signal(world, command, status, words):
     """A status over 128 is the program's own, too: mpirun has one where a program is not found."""

@@ -31,6 +31,7 @@
 #include "protonctl_call.h"
 #include "protonctl_complaints.h"
 #include "protonctl_daemon.h"
+#include "protonctl_ending.h"
 #include "protonctl_file.h"
 #include "protonctl_launch.h"
 #include "protonctl_options.h"
@@ -56,7 +57,6 @@ struct run {
 	int go_fd, failed_fd; /* our ends: the token lets the child go; its errno when exec fails */
 	int pidfd, signal_fd;
 	bool killed;             /* it ended on a signal */
-	sigset_t mask;           /* as it was */
 	struct rpc_reply before; /* its status when the run began */
 	/* what the daemon said at the end */
 	uint64_t processes, launches, unmatched, kernels;
@@ -269,7 +269,6 @@ static _Noreturn void child(
 	if (read(pipes[0], token, sizeof(token)) != sizeof(token))
 		_exit(CTL_RUN_FAILED);
 	child_environment(r, token, v, n);
-	(void)sigprocmask(SIG_SETMASK, &r->mask, NULL);
 	(void)execvp(r->argv[0], r->argv);
 	e = errno;
 	(void)write(pipes[3], &e, sizeof(e));
@@ -306,8 +305,8 @@ static int fork_child(struct run *r)
 	return r->pidfd < 0 ? err_set(e, neg_errno(), "no pidfd: %s", strerror(errno)) : 0;
 }
 
-/* SIGINT and SIGQUIT of a terminal are the program's; the rest is passed on. All are taken through
- * a descriptor; the child gets the mask back before exec. */
+/* From when the program begins, SIGINT and SIGQUIT of a terminal are its; the rest is passed on. All are
+ * taken through a descriptor. */
 static int take_signals(struct run *r)
 {
 	static const int signals[] = {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGINT, SIGQUIT};
@@ -317,7 +316,7 @@ static int take_signals(struct run *r)
 	(void)sigemptyset(&set);
 	for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
 		(void)sigaddset(&set, signals[i]);
-	(void)sigprocmask(SIG_BLOCK, &set, &r->mask);
+	(void)sigprocmask(SIG_BLOCK, &set, NULL);
 	r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return r->signal_fd < 0
 		       ? err_set(&r->c->err, neg_errno(), "no signalfd: %s", strerror(errno))
@@ -507,9 +506,12 @@ static int finalize(struct run *r)
 
 	if (r->rpc == NULL && daemon_ensure(&r->rpc, &started, &r->c->err) < 0)
 		return r->c->err.code;
+	pass_signals(r); /* the program's, of which it ended */
+	ending_begin();
 	look_at_jobs(r);
 	wire_kv_str(rpc_begin(r->rpc, "finalize"), "session", r->session);
 	code = ctl_call(r->c, r->rpc, &reply);
+	ending_end();
 	if (code < 0)
 		return code;
 	r->processes = wire_u64_or(reply.result, "processes", 0);
@@ -728,8 +730,8 @@ static int cmd_run(struct ctl *c)
 		err_set(&c->err, -EIO, "the system gave no random bytes");
 		return run_fail(&r);
 	}
-	if (take_signals(&r) < 0 || fork_child(&r) < 0 || take_names(&r) < 0 ||
-		take_session(&r) < 0)
+	if (fork_child(&r) < 0 || take_names(&r) < 0 || take_session(&r) < 0 ||
+		take_signals(&r) < 0)
 		return run_fail(&r);
 	if (write(r.go_fd, r.token, sizeof(r.token)) != sizeof(r.token)) {
 		err_set(&c->err, neg_errno(), "the program did not start: %s", strerror(errno));
