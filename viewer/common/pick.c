@@ -191,6 +191,7 @@ static int check_files(const char *path, struct err *e)
 {
 	static const char *const beside[] = {"-wal", "-journal"};
 	char name[4096 + 16];
+	struct err why;
 	size_t i;
 	int r = input_check(path, "name a database with --db or PROTOND_DB", e);
 
@@ -198,8 +199,8 @@ static int check_files(const char *path, struct err *e)
 		r = err_set(e, neg_errno(), "%s: %s", path, strerror(errno));
 	for (i = 0; i < sizeof(beside) / sizeof(*beside) && r == 0; i++) {
 		(void)snprintf(name, sizeof(name), "%s%s", path, beside[i]);
-		if (access(name, F_OK) == 0)
-			r = input_check(name, "remove it", e);
+		if (input_check(name, "remove it", &why) == -EBADMSG) /* else it comes and goes */
+			r = err_set(e, -EBADMSG, "%s", why.text);
 	}
 	return r;
 }
