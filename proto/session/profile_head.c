@@ -20,6 +20,8 @@
 #define PROCESSES_MAX 65536u
 #define DEVICES_MAX   65536u
 #define NOTES_MAX     256u
+#define PARTS_MORE_NS 1000000000u
+#define COST_MAX      1000 /* times as long */
 
 /* clang-format off */
 #define PART(name, column, ...) "," #column
@@ -104,12 +106,6 @@ static const char *hex_text(struct profile *p, const uint8_t uuid[16])
 	return profile_text(p, hex, 32);
 }
 
-/* As load_u64() reads a number: the database holds it signed. */
-static uint64_t not_negative(uint64_t v)
-{
-	return v > INT64_MAX ? 0 : v;
-}
-
 static int session_head(struct load *l)
 {
 	struct profile_head *h = &l->p->head;
@@ -122,11 +118,11 @@ static int session_head(struct load *l)
 	h->files = l->select->file ? term_number(&term_session_modes, row->mode, MODE_NONE)
 				   : MODE_NONE;
 	h->created_ns = row->created_ns;
-	l->active_ns = (int64_t)not_negative(row->active_ns);
-	h->launches = not_negative(row->launches);
-	h->matched = not_negative(row->matched);
+	l->active_ns = (int64_t)load_plausible(l, (int64_t)row->active_ns, DAMAGED_ACTIVE);
+	h->launches = load_plausible(l, (int64_t)row->launches, DAMAGED_LAUNCHES);
+	h->matched = load_plausible(l, (int64_t)row->matched, DAMAGED_LAUNCHES);
 	h->unmatched = h->launches > h->matched ? h->launches - h->matched : 0;
-	l->daemon_ns = (int64_t)not_negative(row->daemon_ns);
+	l->daemon_ns = (int64_t)load_plausible(l, (int64_t)row->daemon_ns, DAMAGED_OVERHEAD);
 	h->command = profile_text(l->p, row->command, strlen(row->command));
 	h->tags = profile_text(l->p, row->tags, strlen(row->tags));
 	h->note = profile_text(l->p, row->note, strlen(row->note));
@@ -208,17 +204,21 @@ static bool is_selected(const struct profile_select *s, sqlite3_stmt *st)
 	return strcmp(s->process, number) == 0;
 }
 
-static void process_rank(struct profile_head *h, sqlite3_stmt *st)
+static void process_rank(struct load *l, sqlite3_stmt *st)
 {
-	const int64_t rank = sqlite3_column_int64(st, 6);
+	struct profile_head *h = &l->p->head;
+	const int64_t rank = sqlite3_column_int64(st, 6), world = sqlite3_column_int64(st, 11);
 
 	if (sqlite3_column_type(st, 6) == SQLITE_NULL)
 		return;
+	if (rank < 0 || rank > INT32_MAX || world < 0 || world > INT32_MAX) {
+		l->damaged |= 1u << DAMAGED_RANKS;
+		return;
+	}
 	h->rank_min = h->ranked == 0 || rank < h->rank_min ? rank : h->rank_min;
 	h->rank_max = h->ranked == 0 || rank > h->rank_max ? rank : h->rank_max;
 	h->ranked++;
-	h->world =
-		sqlite3_column_int64(st, 11) > h->world ? sqlite3_column_int64(st, 11) : h->world;
+	h->world = world > h->world ? world : h->world;
 }
 
 static int process_row(struct load *l, sqlite3_stmt *st)
@@ -242,7 +242,8 @@ static int process_row(struct load *l, sqlite3_stmt *st)
 	}
 	q = &l->process[l->n_processes++];
 	*q = (struct load_process){.id = sqlite3_column_int64(st, 0),
-		.agent_ns = (int64_t)load_u64(st, 2),
+		.agent_ns =
+			(int64_t)load_plausible(l, sqlite3_column_int64(st, 2), DAMAGED_OVERHEAD),
 		.lived_ns = sqlite3_column_int64(st, 10),
 		/* The daemon writes words with every state; those of failure explain an empty tree.
 		 */
@@ -261,7 +262,7 @@ static int process_row(struct load *l, sqlite3_stmt *st)
 		l->p->head.command = load_text(l, st, 1);
 	if (l->p->head.command == NULL)
 		return no_memory(l);
-	process_rank(&l->p->head, st);
+	process_rank(l, st);
 	return 0;
 }
 
@@ -316,13 +317,14 @@ static int device_row(struct load *l, sqlite3_stmt *st)
 }
 
 /* What a row says of a device, unless it was written by a protond that knew no parts. */
-static void busy_parts_row(struct profile_device *d, sqlite3_stmt *st)
+static void busy_parts_row(struct load *l, struct profile_device *d, sqlite3_stmt *st)
 {
 	uint32_t k;
 
-	d->busy_ns = load_u64(st, 2);
+	d->busy_ns = load_plausible(l, sqlite3_column_int64(st, 2), DAMAGED_BUSY);
 	for (k = 0; k < PART_HOST; k++)
-		d->part_ns[k] = load_u64(st, 4 + (int)k);
+		d->part_ns[k] =
+			load_plausible(l, sqlite3_column_int64(st, 4 + (int)k), DAMAGED_BUSY);
 	d->has_parts = load_sum(load_sum(d->part_ns[PART_COMPUTE], d->part_ns[PART_COMM]),
 			       d->part_ns[PART_COPY]) == d->busy_ns;
 }
@@ -336,7 +338,7 @@ static int busy_row(struct load *l, sqlite3_stmt *st)
 	if (d == NULL)
 		return 0;
 	if (!l->select->one_phase) /* kept for the whole session only */
-		busy_parts_row(&d->d, st);
+		busy_parts_row(l, &d->d, st);
 	d->used = true;
 	if (last > l->last_busy_ns)
 		l->last_busy_ns = last;
@@ -359,13 +361,18 @@ static const struct profile_device *find_uuid(
 
 /* The rest of the time is the host's. Times that were measured by several clocks may be longer than the
  * session by a little: then the parts are not told. */
-static void parts_whole(struct profile_device *d, uint64_t duration)
+static void parts_whole(struct load *l, struct profile_device *d)
 {
+	const uint64_t duration = l->p->head.duration_ns;
 	uint64_t sum = 0;
 	uint32_t k;
 
 	for (k = 0; k < PART_HOST; k++)
 		sum = load_sum(sum, d->part_ns[k]);
+	if (duration > 0 && sum > 2 * duration + PARTS_MORE_NS) { /* that is not little */
+		l->damaged |= 1u << DAMAGED_BUSY;
+		memset(d->part_ns, 0, sizeof(d->part_ns));
+	}
 	d->has_parts = d->has_parts && duration > 0 && sum <= duration;
 	d->part_ns[PART_HOST] = d->has_parts ? duration - sum : 0;
 }
@@ -409,7 +416,7 @@ static int merge_devices(struct load *l)
 			d->busy_ns = p->head.duration_ns;
 	}
 	for (i = 0; i < p->n_devices; i++)
-		parts_whole(&p->device[i], p->head.duration_ns);
+		parts_whole(l, &p->device[i]);
 	return 0;
 }
 
@@ -449,8 +456,12 @@ static int interval_row(struct load *l, sqlite3_stmt *st)
 		if (end == 0)
 			end = l->last_busy_ns;
 	}
-	if (end > begin)
-		l->p->head.duration_ns = load_sum(l->p->head.duration_ns, end - begin);
+	if (end < begin)
+		l->damaged |= (uint32_t)(sqlite3_column_type(st, 1) != SQLITE_NULL)
+			      << DAMAGED_ACTIVE;
+	else
+		l->p->head.duration_ns = load_sum(l->p->head.duration_ns,
+			load_plausible(l, (int64_t)(end - begin), DAMAGED_ACTIVE));
 	return 0;
 }
 
@@ -459,9 +470,12 @@ static int cost_row(struct load *l, sqlite3_stmt *st)
 {
 	const double cost = sqlite3_column_double(st, 1);
 
-	if (!isfinite(cost) ||
-		(select_is_one(l->select) && !is_process(l, sqlite3_column_int64(st, 0))))
+	if (select_is_one(l->select) && !is_process(l, sqlite3_column_int64(st, 0)))
 		return 0;
+	if (!(cost > -1 && cost < COST_MAX)) { /* nothing takes less than no time */
+		l->damaged |= 1u << DAMAGED_COST;
+		return 0;
+	}
 	l->cost += cost;
 	l->n_costs++;
 	return 0;
@@ -480,10 +494,10 @@ static int loss_row(struct load *l, sqlite3_stmt *st)
 {
 	struct profile_head *h = &l->p->head;
 	uint32_t cause = (uint32_t)load_u64(st, 1), i;
+	const uint64_t count = load_plausible(l, sqlite3_column_int64(st, 2), DAMAGED_LOSSES);
 	struct profile_loss *losses;
 
-	if (load_u64(st, 2) == 0 ||
-		(select_is_one(l->select) && !is_process(l, sqlite3_column_int64(st, 0))))
+	if (count == 0 || (select_is_one(l->select) && !is_process(l, sqlite3_column_int64(st, 0))))
 		return 0;
 	for (i = 0; i < h->n_losses && h->losses[i].cause != cause; i++)
 		;
@@ -496,7 +510,7 @@ static int loss_row(struct load *l, sqlite3_stmt *st)
 		h->losses = losses;
 		h->losses[h->n_losses++] = (struct profile_loss){.cause = cause};
 	}
-	h->losses[i].count = load_sum(h->losses[i].count, load_u64(st, 2));
+	h->losses[i].count = load_sum(h->losses[i].count, count);
 	h->losses[i].about |= is_about(cause, load_u64(st, 3));
 	return 0;
 }
@@ -514,11 +528,12 @@ static int note_row(struct load *l, sqlite3_stmt *st)
 
 /* --- the whole */
 
-#define OVERHEAD_MIN_NS 100000000u /* the daemon's share comes in pieces of 1 ms */
+#define OVERHEAD_MIN_NS  100000000u /* the daemon's share comes in pieces of 1 ms */
+#define OVERHEAD_THREADS 8          /* that neither an agent nor the daemon has */
 
 /* CPU time for a second of the session, all processes together. An agent's is of all that its
  * process has lived, of which the session may be a part. */
-static double overhead(const struct load *l)
+static double overhead(struct load *l)
 {
 	const double duration = (double)l->p->head.duration_ns;
 	double share = (double)l->daemon_ns / duration, lived;
@@ -530,7 +545,10 @@ static double overhead(const struct load *l)
 		lived = (double)l->process[i].lived_ns;
 		share += (double)l->process[i].agent_ns / (lived > duration ? lived : duration);
 	}
-	return share;
+	if (share <= OVERHEAD_THREADS * (l->n_processes + 1.))
+		return share;
+	l->damaged |= 1u << DAMAGED_OVERHEAD;
+	return (double)NAN;
 }
 
 static int load_rates(struct load *l)
@@ -584,12 +602,39 @@ int load_head(struct load *l)
 		       : r;
 }
 
+static int note_damage(struct load *l)
+{
+	static const char *const words[] = {
+#define X(id, words) words,
+		DAMAGES(X)
+#undef X
+	};
+	struct text t = {0};
+	uint32_t i;
+	int r;
+
+	for (i = 0; i < sizeof(words) / sizeof(*words); i++)
+		if ((l->damaged >> i & 1) != 0)
+			text_fmt(&t, "%s%s", t.n > 0 ? ", " : "", words[i]);
+	if (t.n == 0)
+		return 0;
+	text_str(&t, ": some of these are damaged in the store and count as 0, so that what is "
+		     "made of them is wrong");
+	text_char(&t, '\0');
+	r = t.failed ? no_memory(l) : note(l, t.s);
+	text_fini(&t);
+	return r;
+}
+
 int load_head_end(struct load *l)
 {
 	struct profile_head *h = &l->p->head;
 	char text[96];
 	uint32_t i;
 	int r = merge_devices(l);
+
+	if (r == 0)
+		r = note_damage(l);
 
 	if (r == 0 && !select_is_one(l->select) && !l->select->one_phase)
 		r = load_held(l, note);

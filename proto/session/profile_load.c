@@ -140,6 +140,11 @@ static uint64_t value_u64(sqlite3_value *v) /* negative: 0 */
 	return i < 0 ? 0 : (uint64_t)i;
 }
 
+static uint64_t value_sum(struct tree_load *t, sqlite3_value *v)
+{
+	return load_plausible(t->l, sqlite3_value_int64(v), DAMAGED_SUMS);
+}
+
 static const char *value_text(struct load *l, sqlite3_value *v) /* in the profile; NULL: -ENOMEM */
 {
 	const char *s = (const char *)sqlite3_value_text(v);
@@ -307,8 +312,10 @@ static int add_hist(struct tree_load *t, struct durations *d, const struct hist_
 
 static int add_durations(struct tree_load *t, struct slot *s, sqlite3_value **v)
 {
-	const uint64_t min = value_u64(v[CELL_MIN]), max = value_u64(v[CELL_MAX]),
-		       count = value_u64(v[CELL_COUNT]), untimed = value_u64(v[CELL_UNTIMED]);
+	const uint64_t count = value_sum(t, v[CELL_COUNT]), untimed = value_sum(t, v[CELL_UNTIMED]);
+	const bool timed = count != untimed; /* else these are of nothing */
+	const uint64_t min = timed ? value_sum(t, v[CELL_MIN]) : 0,
+		       max = timed ? value_sum(t, v[CELL_MAX]) : 0;
 	sqlite3_value *old = v[CELL_HIST], *now = v[CELL_BUCKETS];
 	struct profile_durations *sum;
 	struct hist_counts h;
@@ -327,7 +334,7 @@ static int add_durations(struct tree_load *t, struct slot *s, sqlite3_value **v)
 			sqlite3_value_blob(old), (size_t)sqlite3_value_bytes(old), min, max, &h);
 	if (add_hist(t, s->durations, &h) < 0)
 		return -ENOMEM;
-	if (count == untimed)
+	if (!timed)
 		return 0;
 	sum->n = load_sum(sum->n, count < untimed ? count : count - untimed);
 	sum->min_ns = min < sum->min_ns ? min : sum->min_ns;
@@ -393,8 +400,8 @@ static bool is_for_proton(const struct tree_load *t, uint64_t class)
 
 static int cell_row(struct tree_load *t, sqlite3_value **v)
 {
-	uint64_t class = value_u64(v[CELL_CLASS]), count = value_u64(v[CELL_COUNT]),
-		 ns = value_u64(v[CELL_SUM]);
+	uint64_t class = value_u64(v[CELL_CLASS]), count = value_sum(t, v[CELL_COUNT]),
+		 ns = value_sum(t, v[CELL_SUM]);
 	bool brief = load_is_brief(t->l->select);
 	struct slot *s;
 	uint32_t at;
@@ -415,7 +422,7 @@ static int cell_row(struct tree_load *t, sqlite3_value **v)
 		s->has_cpu = t->has[COL_CPU_TIME] = true;
 		s->cpu = load_sum(s->cpu, ns);
 		s->calls = load_sum(s->calls, count);
-		t->l->open_scopes = load_sum(t->l->open_scopes, value_u64(v[CELL_OPEN]));
+		t->l->open_scopes = load_sum(t->l->open_scopes, value_sum(t, v[CELL_OPEN]));
 		t->l->only_open += count == 0 && ns == 0;
 		if (s->class != 0 || t->l->select->lean)
 			return 0; /* the durations shown are the GPU's, where it has any */
@@ -429,11 +436,11 @@ static int cell_row(struct tree_load *t, sqlite3_value **v)
 		*s->durations = (struct durations){.sum.min_ns = UINT64_MAX};
 	s->class = gpu_class_known(class);
 	if (gpu_classes[s->class].counts == COUNTS_KERNEL)
-		r = add_kernels(t, s, count, ns, brief ? 0 : value_u64(v[CELL_UNTIMED]));
+		r = add_kernels(t, s, count, ns, brief ? 0 : value_sum(t, v[CELL_UNTIMED]));
 	else if (gpu_classes[s->class].counts >= COUNTS_SYNC)
 		r = add_calls(t, s, gpu_classes[s->class].counts, count, ns);
 	else
-		r = add_copies(t, s, count, ns, brief ? 0 : value_u64(v[CELL_BYTES]));
+		r = add_copies(t, s, count, ns, brief ? 0 : value_sum(t, v[CELL_BYTES]));
 	if (r == 0)
 		r = add_share(t, s, v, ns);
 	return r < 0 || t->l->select->lean ? r : add_durations(t, s, v);
@@ -476,6 +483,24 @@ static int user_value(struct tree_load *t, sqlite3_value **v, struct value *ret)
 	}
 }
 
+static bool is_ours(const struct tree_load *t, uint32_t metric)
+{
+	uint32_t i;
+
+	for (i = 0; i < COL_MAX; i++)
+		if (t->column[i] == metric)
+			return true;
+	return false;
+}
+
+/* What no sum of ours is. */
+static bool is_plausible(const struct value *v)
+{
+	const double f = v->type == VALUE_F64 ? v->f : v->type == VALUE_I64 ? (double)v->i : 0;
+
+	return f >= 0 && f <= (double)PLAUSIBLE_MAX;
+}
+
 static int metric_row(struct tree_load *t, sqlite3_value **v)
 {
 	uint64_t kind = value_u64(v[2]);
@@ -507,6 +532,10 @@ static int metric_row(struct tree_load *t, sqlite3_value **v)
 			t->l->p, name, kind > KIND_PROPERTY ? KIND_EXCLUSIVE : (uint8_t)kind);
 	if (u->metric == PROFILE_NONE) {
 		t->l->surplus_values++;
+		return 0;
+	}
+	if (is_ours(t, u->metric) && !is_plausible(&u->v)) {
+		t->l->damaged |= 1u << DAMAGED_SUMS;
 		return 0;
 	}
 	r = slot_of(t, sqlite3_value_int64(v[0]), &u->slot);
@@ -658,7 +687,7 @@ static int config_row(struct tree_load *t, sqlite3_value **v)
 		p->config = c;
 	}
 	c = &p->config[p->n_configs++];
-	*c = (struct profile_config){.node = t->slot[*at - 1].local, .count = value_u64(v[10])};
+	*c = (struct profile_config){.node = t->slot[*at - 1].local, .count = value_sum(t, v[10])};
 	for (i = 0; i < 3; i++) {
 		c->grid[i] = (uint32_t)value_u64(v[1 + i]);
 		c->block[i] = (uint32_t)value_u64(v[4 + i]);

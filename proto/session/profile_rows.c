@@ -33,6 +33,14 @@ uint64_t load_u64(sqlite3_stmt *st, int column)
 	return v < 0 ? 0 : (uint64_t)v;
 }
 
+uint64_t load_plausible(struct load *l, int64_t v, enum damage of)
+{
+	if (v >= 0 && v <= PLAUSIBLE_MAX)
+		return (uint64_t)v;
+	l->damaged |= 1u << of;
+	return 0;
+}
+
 const char *load_text(struct load *l, sqlite3_stmt *st, int column)
 {
 	const char *s = (const char *)sqlite3_column_text(st, column);

@@ -22,6 +22,25 @@ struct load_device {
 	uint32_t merged; /* index in profile.device */
 };
 
+/* What a database may hold and no session has: it counts as 0, and a note says of which. */
+#define PLAUSIBLE_MAX ((int64_t)1 << 60) /* 36 years in ns */
+/* clang-format off */
+#define DAMAGES(X)                         \
+	X(SUMS, "sums of nodes")               \
+	X(BUSY, "times of GPUs")               \
+	X(ACTIVE, "how long it was active")    \
+	X(LAUNCHES, "numbers of launches")     \
+	X(OVERHEAD, "protond's own time")      \
+	X(COST, "the cost of recording")       \
+	X(LOSSES, "numbers of losses")         \
+	X(RANKS, "ranks")
+/* clang-format on */
+enum damage {
+#define X(id, words) DAMAGED_##id,
+	DAMAGES(X)
+#undef X
+};
+
 struct load {
 	sqlite3 *db;
 	int64_t session;
@@ -38,6 +57,7 @@ struct load {
 	uint64_t last_busy_ns; /* monotonic: the newest sign of life */
 	bool gpu_wanted, has_phase;
 	uint64_t open_scopes, skipped_values, surplus_values;
+	uint32_t damaged;   /* bits by enum damage */
 	uint64_t only_open; /* scopes that were never left, of a session that goes on */
 };
 
@@ -45,7 +65,8 @@ struct load {
 int load_prepare(struct load *l, const char *sql, sqlite3_stmt **ret);
 int load_step(struct load *l, sqlite3_stmt *st); /* 1 a row, 0 the end, -errno */
 int load_db_error(struct load *l); /* why the store cannot be read: -errno with words */
-uint64_t load_u64(sqlite3_stmt *st, int column); /* negative: 0 */
+uint64_t load_u64(sqlite3_stmt *st, int column);                    /* negative: 0 */
+uint64_t load_plausible(struct load *l, int64_t v, enum damage of); /* else 0, which is noted */
 const char *load_text(
 	struct load *l, sqlite3_stmt *st, int column); /* in the profile; NULL: -ENOMEM */
 /* A line for each GPU and cause that held its clocks for long, and one for what all of them read on the whole;

@@ -62,6 +62,25 @@ INPUTS = {
                      f"DELETE FROM process WHERE id{LAST}", f"DELETE FROM trace WHERE process{LAST}"),
     "many_ranks": ("ranks-ddp", more_ranks),
 }
+MOST = 2**63 - 1
+# Sums that no session has, and what the one line that says so names.
+FORGED = {
+    "negative": ("sums of nodes", "UPDATE cell SET sum_ns=-sum_ns"),
+    "endless": ("sums of nodes", f"UPDATE cell SET sum_ns={MOST}"),
+    "countless": ("sums of nodes", f"UPDATE cell SET count={MOST}, open={MOST}"),
+    "our_name": ("sums of nodes", "INSERT OR REPLACE INTO metric SELECT session, process, segment, node, 'time (ns)', 0, -9e999, 1"
+                                  " FROM cell WHERE class=1"),
+    "busier": ("times of GPUs", "UPDATE busy SET compute_ns=compute_ns+(SELECT sum(end_ns-begin_ns) FROM active)*3"),
+    "busiest": ("times of GPUs", f"UPDATE busy SET busy_ns={MOST}, compute_ns={MOST}"),
+    "backwards": ("how long it was active", "UPDATE active SET end_ns=begin_ns-1000"),
+    "eternal": ("how long it was active", f"UPDATE active SET end_ns={MOST}"),
+    "launches": ("numbers of launches", f"UPDATE session SET launches={MOST}"),
+    "overhead": ("protond's own time", f"UPDATE process SET agent_ns={MOST >> 4}"),
+    "cost": ("the cost of recording", "INSERT INTO metric SELECT session, process, 0, min(node), 'recording_cost', 2, -1e18, 1 FROM cell"),
+    "lost": ("numbers of losses", f"INSERT INTO loss SELECT session, process, 1, {MOST} FROM member"),
+    "ranks": ("ranks", f"UPDATE process SET rank=1, world_size={MOST}"),
+}
+SILLY = re.compile(r"\d{17,} |-\d[\d.]* ?(?:ns|us|ms|s|h)\b|\d{4,}(?:\.\d+)?%|(?<![+\w])-\d[\d.]*%|\binf\b")
 IMPORTED = ("kineto", "one_kernel", "nsys", "jax", "proton")
 NUMBERS = re.compile(r"(?<![\w.:-])-?(?:nan|inf)\b|\(null\)|18446744073|busy (?:1\d\d\.[1-9]|10[1-9]\.|1[1-9]\d\.|[2-9]\d\d\.|\d{4,}\.)|idle -|\binf%", re.I)
 
@@ -91,6 +110,20 @@ def made(tmp_path, name):
     return file
 
 
+@pytest.mark.parametrize("name", FORGED)
+def test_forged_sums_are_said(tmp_path, name):
+    what, sql = FORGED[name]
+    INPUTS[name] = ("fault-none", sql)
+    file = made(tmp_path, name)
+    for verb in ("tree", "flat", "breakdown", "bottlenecks", "launches"):
+        said = view(tmp_path, verb, file).stdout
+        assert "damaged in the store" in said and what in said, (verb, said)
+        assert not SILLY.search(said) and not NUMBERS.search(said), (verb, SILLY.search(said), said)
+    averages = view(tmp_path, "tree", file, "-m", "gpu_time/ms,avg_time/us").stdout
+    assert not SILLY.search(averages), averages
+    assert what in "".join(json.loads(view(tmp_path, "tree", file, "--json").stdout)["data"]["session"]["notes"])
+
+
 def number(word):
     raise AssertionError(f"no JSON: {word}")
 
@@ -107,6 +140,7 @@ def test_every_verb(tmp_path, name):
             assert r.returncode in (0, 1, 2, 4), (asked, r.returncode, said[-500:])
             assert said.strip(), asked
             assert not NUMBERS.search(said), (asked, NUMBERS.search(said)[0], said)
+            assert "damaged in the store" not in said, (asked, said)
             if "--json" in words and r.returncode in (0, 1, 4) and r.stdout:
                 envelope = json.loads(r.stdout, parse_constant=number)
                 assert ("error" in envelope) == (r.returncode == 1), (asked, said)

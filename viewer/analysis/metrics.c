@@ -403,8 +403,10 @@ static int add_derived(struct view *v, const struct derived *d, struct err *e)
 		}
 	}
 	for (i = 0; i < v->p->n_nodes; i++) {
-		if (by.v != NULL)
-			raw.v[i] /= d->how == HOW_RATE ? by.v[i] / 1e9 : by.v[i];
+		if (by.v != NULL) /* by nothing is no number */
+			raw.v[i] /= by.v[i] == 0         ? (double)NAN
+				    : d->how == HOW_RATE ? by.v[i] / 1e9
+							 : by.v[i];
 		raw.v[i] /= scale;
 	}
 	free(by.v);

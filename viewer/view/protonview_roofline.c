@@ -53,11 +53,10 @@ static void put_row(
 static void put_notes(struct sheet *s, const struct profile *p, const struct roofline *r)
 {
 	if (!isnan(r->mfu))
-		sheet_note(s,
-			"MFU %.1f%%: the flops at their peak, of the recorded time%s. It is right "
-			"as far as "
-			"all of the model's flops were given.",
-			100 * r->mfu, r->gpus > 1 ? " of all GPUs that worked" : "");
+		sheet_note(s, "MFU %.1f%%: the flops at their peak, of the recorded time%s. %s",
+			100 * r->mfu, r->gpus > 1 ? " of all GPUs that worked" : "",
+			r->mfu > 1 ? "No GPU does so much: the flops that were given are wrong."
+				   : "It is right as far as all of the model's flops were given.");
 	if (r->peaks.code != 0)
 		sheet_note(s, "No roof: %s.",
 			r->peaks.text + (strncmp(r->peaks.text, "util: ", 6) == 0 ? 6 : 0));
