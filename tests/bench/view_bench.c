@@ -1,9 +1,9 @@
-/* SPDX-License-Identifier: MIT. view_bench.c: how long `protonview tree` takes for a large session.
+/* SPDX-License-Identifier: MIT. view_bench.c: how long protonview's verbs take for a large session.
  *
- * Usage: view_bench PROTONVIEW [NODES [ROUNDS]]. Makes a database by the schema with one session of
- * NODES nodes (100 000), three quarters of them scopes and a quarter kernels, beside a second
- * session of the same size that is not asked for; then prints the wall time of whole runs, output
- * to a file.
+ * Usage: view_bench PROTONVIEW [NODES [ROUNDS [VERB...]]], of tree if no VERB is given. Makes a
+ * database by the schema with one session of NODES nodes (100 000), three quarters of them scopes
+ * and a quarter kernels, beside a second session of the same size that is not asked for; then
+ * prints the wall and CPU time of whole runs, output to a file.
  */
 #include <fcntl.h>
 #include <sqlite3.h>
@@ -11,11 +11,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "schema.h"
+
+#define ROUNDS_MAX 1000u
 
 #pragma GCC diagnostic ignored "-Woverlength-strings" /* the schema is one literal */
 
@@ -113,9 +116,15 @@ static void make(const char *path, uint32_t nodes)
 	must(db, sqlite3_close(db));
 }
 
-static double once(const char *program, const char *db)
+static double ms_of(const struct timeval *t)
+{
+	return (double)t->tv_sec * 1e3 + (double)t->tv_usec / 1e3;
+}
+
+static double once(const char *program, const char *verb, const char *db, double *ret_cpu)
 {
 	struct timespec a, b;
+	struct rusage used;
 	int status, null;
 	pid_t pid;
 
@@ -124,13 +133,14 @@ static double once(const char *program, const char *db)
 	if (pid == 0) {
 		null = open("/tmp/view_bench.out", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 		(void)dup2(null, STDOUT_FILENO);
-		(void)execl(program, program, "tree", "bench1", "--db", db, (char *)NULL);
+		(void)execl(program, program, verb, "bench1", "--db", db, (char *)NULL);
 		_exit(127);
 	}
-	if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0) {
-		(void)fprintf(stderr, "view_bench: %s failed\n", program);
+	if (pid < 0 || wait4(pid, &status, 0, &used) != pid || status != 0) {
+		(void)fprintf(stderr, "view_bench: %s %s failed\n", program, verb);
 		exit(1);
 	}
+	*ret_cpu = ms_of(&used.ru_utime) + ms_of(&used.ru_stime);
 	(void)clock_gettime(CLOCK_MONOTONIC, &b);
 	return (double)(b.tv_sec - a.tv_sec) * 1e3 + (double)(b.tv_nsec - a.tv_nsec) / 1e6;
 }
@@ -142,16 +152,31 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+static void measure(
+	const char *program, const char *verb, const char *db, uint32_t nodes, uint32_t rounds)
+{
+	double ms[ROUNDS_MAX], cpu[ROUNDS_MAX];
+	uint32_t i;
+
+	for (i = 0; i < rounds; i++)
+		ms[i] = once(program, verb, db, &cpu[i]);
+	qsort(ms, rounds, sizeof(ms[0]), by_value);
+	qsort(cpu, rounds, sizeof(cpu[0]), by_value);
+	(void)printf("protonview %s, %u nodes: median %.1f ms, least %.1f, most %.1f; CPU %.1f, "
+		     "%.1f, %.1f (%u runs)\n",
+		verb, nodes, ms[rounds / 2], ms[0], ms[rounds - 1], cpu[rounds / 2], cpu[0],
+		cpu[rounds - 1], rounds);
+}
+
 int main(int argc, char **argv)
 {
 	uint32_t nodes = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 100000;
-	uint32_t rounds = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : 15, i;
+	uint32_t rounds = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : 15;
 	char path[] = "/tmp/view_bench.XXXXXX", extra[64];
-	double ms[1000];
-	int fd;
+	int fd, k;
 
-	if (argc < 2 || nodes < 8 || rounds < 1 || rounds > 1000) {
-		(void)fprintf(stderr, "usage: view_bench PROTONVIEW [NODES [ROUNDS]]\n");
+	if (argc < 2 || nodes < 8 || rounds < 1 || rounds > ROUNDS_MAX) {
+		(void)fprintf(stderr, "usage: view_bench PROTONVIEW [NODES [ROUNDS [VERB...]]]\n");
 		return 2;
 	}
 	fd = mkstemp(path);
@@ -159,11 +184,8 @@ int main(int argc, char **argv)
 		return 1;
 	(void)close(fd);
 	make(path, nodes);
-	for (i = 0; i < rounds; i++)
-		ms[i] = once(argv[1], path);
-	qsort(ms, rounds, sizeof(ms[0]), by_value);
-	(void)printf("protonview tree, %u nodes: median %.1f ms, least %.1f, most %.1f (%u runs)\n",
-		nodes, ms[rounds / 2], ms[0], ms[rounds - 1], rounds);
+	for (k = 4; k < argc || k == 4; k++)
+		measure(argv[1], k < argc ? argv[k] : "tree", path, nodes, rounds);
 	(void)unlink(path);
 	(void)unlink("/tmp/view_bench.out");
 	(void)snprintf(extra, sizeof(extra), "%s-wal", path);
