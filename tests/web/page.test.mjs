@@ -143,6 +143,72 @@ describe("a table", () => {
 	});
 });
 
+describe("a chart", () => {
+	// Where a step is: the axis is half a bar wider than the steps.
+	const at = async (p, step) => {
+		const box = await (await p.$(".u-over")).boundingBox();
+		return [box.x + ((step - 0.4) / 120.2) * box.width, box.y + box.height / 2];
+	};
+	const said = (p) => p.$$eval(".chart .note", (l) => l.map((e) => e.textContent));
+	test("says what is under the mouse, and does not move for it", async () => {
+		const p = await open("s=1&tab=steps");
+		const where = await at(p, 19);
+		await p.mouse.move(...where);
+		await settled(p);
+		assert.deepEqual(await said(p), ["step 19"]);
+		const parts = await p.$$eval(".chart b", (l) => l.map((e) => e.textContent));
+		assert.ok(parts.length > 4 && parts.every((s) => /^[\d.]+\u202f[mµ]s$/.test(s)), `${parts}`);
+		assert.deepEqual(await at(p, 19), where);
+		await p.mouse.move(5, 5);
+		await settled(p);
+		assert.deepEqual(await said(p), [""]);
+		await p.close();
+	});
+	test("is zoomed by a drag, picked by a click, and walked by keys", async () => {
+		const p = await open("s=1&tab=steps");
+		const left = await at(p, 1);
+		await p.mouse.move(...(await at(p, 60)));
+		await p.mouse.down();
+		await p.mouse.move(...(await at(p, 80)));
+		await p.mouse.up();
+		await p.mouse.move(...(await at(p, 61)));
+		await settled(p);
+		assert.deepEqual(await said(p), ["step 70"]);
+		await p.mouse.click(...left, { count: 2 });
+		await settled(p);
+		assert.deepEqual(await said(p), ["step 1"]);
+		await p.mouse.click(...(await at(p, 56)));
+		await settled(p);
+		assert.equal((await hashOf(p)).get("step"), "56");
+		await p.focus(".plot");
+		await p.keyboard.press("ArrowRight");
+		await settled(p);
+		assert.deepEqual(await said(p), ["step 57"]);
+		await p.keyboard.press("Enter");
+		assert.equal((await hashOf(p)).get("step"), "57");
+		assert.deepEqual(p.errors, []);
+		await p.close();
+	});
+	test("moves with those beside it", async () => {
+		const p = await open("s=1&tab=series");
+		await p.mouse.move(...(await at(p, 60)));
+		await settled(p);
+		const all = await said(p);
+		assert.ok(all.length === 3 && /^at /.test(all[0]) && all.every((s) => s === all[0]), `${all}`);
+		await p.close();
+	});
+	test("that goes on is drawn again, not made again", async () => {
+		const p = await open("s=live&tab=live");
+		await p.waitForSelector(".uplot");
+		await p.evaluate(() => {
+			window.kept = document.querySelector(".uplot canvas");
+			window.was = window.kept.toDataURL();
+		});
+		await p.waitForFunction(() => window.kept.toDataURL() !== window.was, { timeout: 5000 });
+		await p.close();
+	});
+});
+
 describe("the tree", () => {
 	test("finds, says how much it is, and hides what is small", async () => {
 		const p = await open("s=1&tab=tree");

@@ -2,7 +2,6 @@
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 
 export interface Look {
-	back: string;
 	text: string;
 	dim: string;
 	line: string;
@@ -11,10 +10,14 @@ export interface Look {
 	font: string;
 }
 
-export function look(): Look {
+// The style sheet's colours as #rrggbb, the system's among them.
+export function look(g: CanvasRenderingContext2D): Look {
 	const s = getComputedStyle(document.documentElement);
-	const v = (name: string) => s.getPropertyValue(name).trim();
-	return { back: v("--back"), text: v("--text"), dim: v("--dim"), line: v("--line"), accent: v("--accent"), panel: v("--panel"), font: s.fontFamily };
+	const v = (name: string) => {
+		g.fillStyle = s.getPropertyValue(name).trim();
+		return g.fillStyle as string;
+	};
+	return { text: v("--text"), dim: v("--dim"), line: v("--line"), accent: v("--accent"), panel: v("--panel"), font: s.fontFamily };
 }
 
 export type Draw = (c: CanvasRenderingContext2D, width: number, height: number, l: Look) => void;
@@ -51,7 +54,7 @@ export function Canvas(p: CanvasProps) {
 		}
 		const g = c.getContext("2d", { alpha: false })!;
 		g.setTransform(dpr, 0, 0, dpr, 0, 0);
-		const l = (seen.current.look ??= look());
+		const l = (seen.current.look ??= look(g));
 		g.fillStyle = l.panel;
 		g.fillRect(0, 0, w, h);
 		latest.current(g, w, h, l);
@@ -76,12 +79,9 @@ export function Canvas(p: CanvasProps) {
 			seen.current.look = null;
 			ask();
 		};
-		const dark = matchMedia("(prefers-color-scheme: dark)");
-		dark.addEventListener("change", themed);
 		addEventListener("themed", themed);
 		return () => {
 			o.disconnect();
-			dark.removeEventListener("change", themed);
 			removeEventListener("themed", themed);
 			cancelAnimationFrame(frame.current);
 			frame.current = 0;

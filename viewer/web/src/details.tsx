@@ -9,7 +9,7 @@ import { copyText } from "./table";
 
 export function Details() {
 	const { h, meta } = useSession();
-	const { tree } = useTree();
+	const { value: tree } = useTree();
 	const { value: ops } = useOps();
 	const node = useMemo(() => (tree && (h.node || h.sel) ? selectedNode(tree, h) : -1), [tree, h.node, h.sel]);
 	if (!h.sel && !h.node)

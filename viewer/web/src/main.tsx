@@ -50,6 +50,7 @@ const KEYS: [string, string][] = [
 	["Enter", "open, zoom in"],
 	["Backspace", "zoom out"],
 	["W S A D", "timeline and bars: zoom in and out, left and right"],
+	["drag, double click", "timeline: a range; charts: zoom in, zoom out"],
 	["N  Shift+N", "timeline: the next, the one before, of the name that is selected"],
 	["Q E", "timeline: lane above, lane below"],
 	["Shift+Q  Shift+E", "timeline: move the lane up, down"],
@@ -72,24 +73,30 @@ function Help({ close }: { close: () => void }) {
 	);
 }
 
+// Light or dark: as was chosen, else as the system has it.
 const THEME = "protond-theme";
+const root = document.documentElement;
+const [dark, forced] = ["(prefers-color-scheme: dark)", "(forced-colors: active)"].map((q) => matchMedia(q));
+let chosen: string | null = null;
+try {
+	chosen = localStorage.getItem(THEME);
+} catch {
+	/* a report from a file may keep nothing */
+}
 
-function theme(next: string): void {
-	if (next)
-		document.documentElement.dataset.theme = next;
-	else
-		delete document.documentElement.dataset.theme;
-	try {
-		localStorage.setItem(THEME, next);
-	} catch {
-		/* a report from a file may keep nothing */
-	}
+function theme(): void {
+	root.dataset.theme = chosen || (dark.matches ? "dark" : "light");
 	dispatchEvent(new Event("themed"));
 }
 
 function turnTheme(): void {
-	const dark = document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-	theme(dark ? "light" : "dark");
+	chosen = root.dataset.theme === "dark" ? "light" : "dark";
+	try {
+		localStorage.setItem(THEME, chosen);
+	} catch {
+		/* as above */
+	}
+	theme();
 }
 
 // The endings of proto/terms/formats.h that are one file; a test compares them.
@@ -244,11 +251,9 @@ function App() {
 	);
 }
 
-try {
-	theme(localStorage.getItem(THEME) ?? "");
-} catch {
-	/* as above */
-}
+theme();
+for (const m of [dark, forced])
+	m.addEventListener("change", theme);
 addEventListener("click", (e) => {
 	for (const d of document.querySelectorAll<HTMLDetailsElement>("details.menu[open]"))
 		if (!d.contains(e.target as Node))

@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError } from "./api";
 import { shown } from "./format";
 import { useSession } from "./session";
+import { set } from "./state";
 
 export function Trouble({ error }: { error: Error }) {
 	return (
@@ -69,6 +70,17 @@ export function Search({ value, label, onInput, note }: { value: string; label: 
 			{note ? <span class="note" role="status">{note}</span> : null}
 		</span>
 	);
+}
+
+// What most bars have, in the address: what is searched for, and whether the table stands in place of the picture.
+export function Find({ note = "" }: { note?: string }) {
+	const { h } = useSession();
+	return <Search value={h.q ?? ""} label="Find in names" onInput={(q) => set({ q })} note={note} />;
+}
+
+export function AsTable({ words = "table" }: { words?: string }) {
+	const { h } = useSession();
+	return <Toggle on={h.table === "1"} words={words} onChange={(on) => set({ table: on ? "1" : "" })} />;
 }
 
 export function Choice<T extends string>({ label, value, of, onChange }: { label: string; value: T; of: [T, string][]; onChange: (v: T) => void }) {

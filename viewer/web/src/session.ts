@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT. session.ts: what all tabs share of the session that is shown: its tree, its operations, what is selected.
 import { createContext } from "preact";
-import { useContext, useMemo } from "preact/hooks";
+import { useContext } from "preact/hooks";
 import { api, get, type Meta, type Ops, type Sessions, type TreeAnswer } from "./api";
 import { nameKey } from "./format";
 import { type Tree, treeFrom } from "./model";
@@ -33,8 +33,7 @@ export const treePath = (id: string, h: State): string => api(id, "tree" + (h.ph
 export function useTree() {
 	const { id, h, beat } = useSession();
 	const path = treePath(id, h);
-	const a = usePromise(() => get<TreeAnswer>(path), [path, beat]);
-	return { ...a, tree: useMemo(() => (a.value ? treeOf(a.value) : undefined), [a.value]) };
+	return usePromise(() => get<TreeAnswer>(path).then(treeOf), [path, beat]);
 }
 
 export function useOps(by = "") {

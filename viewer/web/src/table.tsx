@@ -2,7 +2,7 @@
 // in the page, so 10 000 or 1 000 000 of them cost the same. Sorted by a column's head, walked by the arrows.
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { csv } from "./format";
+import { csv, inUnit, type Written } from "./format";
 
 export interface Col {
 	key: string;
@@ -16,6 +16,15 @@ export interface Col {
 	cell?: (row: number) => ComponentChildren;
 	title?: (row: number) => string;
 }
+
+export const named = (head: string, f: (row: number) => string): Col => ({ key: "name", head, text: f, title: f, sort: f });
+
+// In one unit; `whole` is what fills a bar.
+export function numbers(key: string, head: string, width: number, c: Written, v: (row: number) => number | null | undefined, whole?: number): Col {
+	return { key, head, unit: c.unit, num: true, width, text: (r) => c.text(v(r)), sort: (r) => v(r) ?? NaN, ...(whole === undefined ? {} : { share: (r: number) => (v(r) || 0) / (whole || 1) }) };
+}
+
+export const COUNTS: Written = { unit: "", text: (v) => inUnit(v, ["", 1]) };
 
 export interface TableProps {
 	label: string;

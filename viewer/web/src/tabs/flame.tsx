@@ -5,11 +5,11 @@ import { delta, family, inOrder, word } from "../color";
 import { nameKey, percent, shown, sums, withUnit } from "../format";
 import { Icicle } from "../icicle";
 import { differing, label, type Layout, mainOf, nested, type Order, ownOf, pathOf, type Tree, treeFrom, turned, unitFor, type Words } from "../model";
-import { Choice, Legend, Loaded, Pills, Search, Toggle } from "../parts";
+import { AsTable, Choice, Find, Legend, Loaded, Pills } from "../parts";
 import { matcher, selectName, selectNode, selectedNode, useSession, useTree } from "../session";
 import { set, usePromise } from "../state";
 import { Sunburst } from "../sunburst";
-import { type Col, Table } from "../table";
+import { type Col, named, numbers, Table } from "../table";
 import { StepOrder } from "./order";
 
 type Mode = "nested" | "order" | "turned" | "callers" | "diff";
@@ -42,18 +42,13 @@ export function FlameTab() {
 	const mode = (h.flame ?? "nested") as Mode;
 	return (
 		<div class="fill">
-			{mode === "diff" ? <Diff /> : mode === "order" ? <InOrder /> : <Loaded of={{ ...of, ...(of.tree ? { value: of.tree } : {}) } as { value?: Tree; error?: Error; loading: boolean }}>{(t) => <Bars t={t} mode={mode} round={false} />}</Loaded>}
+			{mode === "diff" ? <Diff /> : mode === "order" ? <InOrder /> : <Loaded of={of}>{(t) => <Bars t={t} mode={mode} round={false} />}</Loaded>}
 		</div>
 	);
 }
 
 export function SunburstTab() {
-	const of = useTree();
-	return (
-		<div class="fill">
-			<Loaded of={{ ...of, ...(of.tree ? { value: of.tree } : {}) } as { value?: Tree; error?: Error; loading: boolean }}>{(t) => <Bars t={t} mode="nested" round />}</Loaded>
-		</div>
-	);
+	return <div class="fill"><Loaded of={useTree()}>{(t) => <Bars t={t} mode="nested" round />}</Loaded></div>;
 }
 
 function Modes({ mode }: { mode: Mode }) {
@@ -64,14 +59,13 @@ function Modes({ mode }: { mode: Mode }) {
 }
 
 function InOrder() {
-	const { h } = useSession();
 	return (
 		<StepOrder bar={(more) => (
 			<div class="bar-of">
 				<Modes mode="order" />
 				{more}
-				<Search value={h.q ?? ""} label="Find in names" onInput={(s) => set({ q: s })} />
-				<Toggle on={h.table === "1"} words="table" onChange={(on) => set({ table: on ? "1" : "" })} />
+				<Find />
+				<AsTable />
 			</div>
 		)} />
 	);
@@ -83,9 +77,9 @@ export function BoxTable({ t, l, unit, say, onSelect, selected }: { t: Words; l:
 	const c = sums(unit, l.value.subarray(0, l.n));
 	const { h } = useSession();
 	const cols: Col[] = [
-		{ key: "name", head: "Name", text: (b) => t.names[l.name[b]], title: (b) => t.names[l.name[b]], sort: (b) => t.names[l.name[b]] },
+		named("Name", (b) => t.names[l.name[b]]),
 		{ key: "depth", head: "Depth", num: true, width: 80, text: (b) => String(l.depth[b]), sort: (b) => l.depth[b] },
-		{ key: "v", head: say, unit: c.unit, num: true, width: 130, text: (b) => c.text(l.value[b]), sort: (b) => l.value[b], share: (b) => l.value[b] / (l.w[0] || 1) },
+		numbers("v", say, 130, c, (b) => l.value[b], l.w[0]),
 		{ key: "%", head: "%", num: true, width: 72, text: (b) => percent(l.value[b], l.w[0]) },
 	];
 	return <Table label="What is drawn" cols={cols} rows={rows} sort={h.fsort ?? "-v"} onSort={(s) => set({ fsort: s })} selected={selected} onSelect={onSelect} empty="Nothing to draw." />;
@@ -118,10 +112,10 @@ function Bars({ t, mode, round }: { t: Tree; mode: Mode; round: boolean }) {
 		<>
 			<div class="bar-of">
 				{!round && <Modes mode={mode} />}
-				<Search value={q} label="Find in names" onInput={(s) => set({ q: s })} note={matches ? percent(matched(l, matches), l.w[0]) : ""} />
+				<Find note={matches ? percent(matched(l, matches), l.w[0]) : ""} />
 				{some.length > 1 && <Choice label="width" value={m?.name ?? ""} of={some.map((x) => [x.name, label(x)] as [string, string])} onChange={(s) => set({ fm: s, z: "" })} />}
 				{mode === "nested" && <Choice label="order" value={order} of={[["value", "most first"], ["seen", "as first seen"], ["name", "by name"]]} onChange={(s) => set({ order: s === "value" ? "" : s, z: "" })} />}
-				<Toggle on={h.table === "1"} words="table" onChange={(on) => set({ table: on ? "1" : "" })} />
+				<AsTable />
 			</div>
 			<nav class="crumbs" aria-label="Zoomed to">
 				{crumbs.length > 0 ? crumbs.map((i, k) => (
@@ -164,8 +158,8 @@ function Diff() {
 				<Modes mode="diff" />
 				<Choice label="before" value={a} of={others.map((r) => [String(r[col("id")]), `${r[col("id")]}  ${shown(String(r[col("name")])).slice(0, 60)}`] as [string, string])} onChange={(s) => set({ base: s, z: "" })} />
 				<span class="note">after: {id}</span>
-				<Search value={h.q ?? ""} label="Find in names" onInput={(s) => set({ q: s })} />
-				<Toggle on={h.table === "1"} words="table" onChange={(on) => set({ table: on ? "1" : "" })} />
+				<Find />
+				<AsTable />
 			</div>
 			{a ? <Loaded of={of}>{(x) => <DiffBars x={x} />}</Loaded> : <p class="none">There is no other session to compare with.</p>}
 			<Legend of={[[delta(1, 0), "less"], [delta(1, 1), "the same"], [delta(0, 1), "more"]]} />

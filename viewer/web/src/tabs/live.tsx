@@ -6,7 +6,7 @@ import { column, group, percent, shown } from "../format";
 import { Toggle } from "../parts";
 import { useSession } from "../session";
 import { set } from "../state";
-import { type Col, Table } from "../table";
+import { type Col, COUNTS, named, numbers, Table } from "../table";
 
 const KEPT = 480; // frames: two minutes
 
@@ -84,11 +84,11 @@ export function LiveTab() {
 	const c = column("ns", top.map((x) => x.time));
 	const q = column("ns", top.map((x) => x.p50 ?? 0), top.map((x) => x.p99 ?? 0));
 	const cols: Col[] = [
-		{ key: "name", head: "Scope or kernel", text: (r) => shown(top[r].name), title: (r) => shown(top[r].name), sort: (r) => shown(top[r].name) },
-		{ key: "time", head: "Time of late", unit: c.unit, num: true, width: 140, text: (r) => c.text(top[r].time), sort: (r) => top[r].time, share: (r) => top[r].time / (top[0]?.time || 1) },
-		{ key: "count", head: "Count", num: true, width: 90, text: (r) => group(top[r].count), sort: (r) => top[r].count },
-		{ key: "p50", head: "p50", unit: q.unit, num: true, width: 100, text: (r) => q.text(top[r].p50), sort: (r) => top[r].p50 ?? NaN },
-		{ key: "p99", head: "p99", unit: q.unit, num: true, width: 100, text: (r) => q.text(top[r].p99), sort: (r) => top[r].p99 ?? NaN },
+		named("Scope or kernel", (r) => shown(top[r].name)),
+		numbers("time", "Time of late", 140, c, (r) => top[r].time, top[0]?.time),
+		numbers("count", "Count", 90, COUNTS, (r) => top[r].count),
+		numbers("p50", "p50", 100, q, (r) => top[r].p50),
+		numbers("p99", "p99", 100, q, (r) => top[r].p99),
 	];
 	const words = { waiting: "waiting for the first numbers", on: "live", lost: "the stream broke off: trying again", ended: "the session has ended: reload for all of it" }[state];
 	return (

@@ -4,10 +4,10 @@ import { api, type Bars, type Cell, get, type Lanes, type Ops, type Sums } from 
 import { family } from "../color";
 import { column, group, most, nameKey, percent, shown, sums, time } from "../format";
 import { ownOf, pathOf } from "../model";
-import { Choice, Lacking, Loaded, Search } from "../parts";
+import { Choice, Find, Lacking, Loaded } from "../parts";
 import { matcher, selectName, selectNode, useOps, useSession, useTree } from "../session";
 import { set, usePromise } from "../state";
-import { type Col, headWidth, Table } from "../table";
+import { type Col, COUNTS, headWidth, numbers, Table } from "../table";
 
 const NUM: [string, string, string, boolean][] = [
 	["total", "Total", "ns", true], ["count", "Count", "", false], ["avg", "Average", "ns", false], ["p50", "p50", "ns", false], ["p99", "p99", "ns", false],
@@ -44,7 +44,7 @@ function OpsView({ o }: { o: Ops }) {
 	return (
 		<>
 			<div class="bar-of">
-				<Search value={q} label="Find in names" onInput={(s) => set({ q: s })} note={q ? `${rows.length} found, ${percent(rows.reduce((s, r) => s + (total[r] || 0), 0), all)}` : ""} />
+				<Find note={q ? `${rows.length} found, ${percent(rows.reduce((s, r) => s + (total[r] || 0), 0), all)}` : ""} />
 				<Choice label="by" value={by} of={BY} onChange={(s) => set({ by: s, osort: "", group: "" })} />
 			</div>
 			{by === "stream" ? <OfStreams all={all} /> : by === "op" || by === "stack" ? <OfTree o={o} by={by} q={q} /> : by ? <OfKind by={by} found={new Set(rows.map((r) => wordOf(o, by, r)))} /> : <Each o={o} rows={rows} by="" />}
@@ -75,13 +75,13 @@ function Each({ o, rows, by }: { o: Ops; rows: number[]; by: string }) {
 				continue;
 			const v = nums(o, key);
 			const c = unit === "ns" && key !== "total" ? column(unit, nums(o, "avg"), nums(o, "p50"), nums(o, "p99")) : sums(unit, v);
-			ret.push({ key, head, unit: c.unit, num: true, width: Math.max(share ? 112 : 0, headWidth(`${head} ${c.unit}`, c.text(most(v)))), text: (r) => c.text(v[r]), sort: (r) => v[r], ...(share ? { share: (r: number) => (v[r] || 0) / all } : {}) });
+			ret.push(numbers(key, head, Math.max(share ? 112 : 0, headWidth(`${head} ${c.unit}`, c.text(most(v)))), c, (r) => v[r], share ? all : undefined));
 			if (share)
 				ret.push({ key: "%", head: "%", num: true, width: 78, text: (r) => percent(v[r], all), sort: (r) => v[r] });
 		}
 		if (by) {
 			const v = nums(o, "names");
-			ret.push({ key: "names", head: "Names", num: true, width: 90, text: (r) => group(v[r]), sort: (r) => v[r] });
+			ret.push(numbers("names", "Names", 90, COUNTS, (r) => v[r]));
 		}
 		return ret;
 	}, [o, names, all]);
@@ -153,7 +153,7 @@ function gathered(what: Omit<Group, "kinds">[]): Group[] {
 
 // A path that ends in a kernel is a node: its own p50 and p99 are known.
 function OfTree({ o, by, q }: { o: Ops; by: string; q: string }) {
-	const { tree: t } = useTree();
+	const { value: t } = useTree();
 	const own = useMemo(() => t && ownOf(t, o.is_cpu ? "cpu_time" : "gpu_time"), [t, o]);
 	const all = own?.reduce((s, v) => s + (v || 0), 0) ?? 0;
 	const groups = useMemo(() => {
@@ -206,11 +206,11 @@ function Grouped({ by, groups, all }: { by: string; groups: Group[]; all: number
 	const cols: Col[] = [
 		{ key: "name", head: headOf(by), ...(long ? {} : { width: 240 }), text: (i) => groups[i].name, title: (i) => groups[i].name, sort: (i) => groups[i].name, cell: (i) => <span class="v"><span class="dot" style={{ background: family(groups[i].family) }}></span>{groups[i].name}</span> },
 		...(long ? [] : [{ key: "share", head: "Share", text: () => "", cell: (i: number) => <span class="meter"><i style={{ width: `${(100 * groups[i].total) / (all || 1)}%`, background: family(groups[i].family) }}></i></span> } as Col]),
-		{ key: "total", head: "Total", unit: c.unit, num: true, width: 110, text: (i) => c.text(groups[i].total), sort: (i) => groups[i].total, ...(long ? { share: (i: number) => groups[i].total / (all || 1) } : {}) },
+		numbers("total", "Total", 110, c, (i) => groups[i].total, long ? all : undefined),
 		{ key: "%", head: "%", num: true, width: 72, text: (i) => percent(groups[i].total, all), sort: (i) => groups[i].total },
-		{ key: "count", head: "Count", num: true, width: 90, text: (i) => group(groups[i].count), sort: (i) => groups[i].count },
-		...(stack ? (["p50", "p99"] as const).map((k): Col => ({ key: k, head: k, unit: d.unit, num: true, width: 90, text: (i) => d.text(groups[i][k]), sort: (i) => groups[i][k] ?? NaN }))
-			: [{ key: "kinds", head: "Kernels", num: true, width: 90, text: (i: number) => group(groups[i].kinds), sort: (i: number) => groups[i].kinds }]),
+		numbers("count", "Count", 90, COUNTS, (i) => groups[i].count),
+		...(stack ? (["p50", "p99"] as const).map((k): Col => (numbers(k, k, 90, d, (i) => groups[i][k])))
+			: [numbers("kinds", "Kernels", 90, COUNTS, (i: number) => groups[i].kinds)]),
 	];
 	return <Table label={`By ${by}`} cols={cols} rows={rows} sort={h.osort || "-total"} onSort={(s) => set({ osort: s })} selected={at} onSelect={(i) => {
 		groups[i].pick?.();

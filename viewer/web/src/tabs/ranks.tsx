@@ -6,11 +6,11 @@ import { heat } from "../color";
 import { column, nameKey, shown, sums as summed, time } from "../format";
 import { useVerdicts, whereOf } from "../hints";
 import { type Tip, TipBox } from "../icicle";
-import { Lacking, Loaded, Toggle } from "../parts";
+import { AsTable, Lacking, Loaded } from "../parts";
 import { useSession } from "../session";
 import { set, usePromise } from "../state";
 import { useSteps } from "./steps";
-import { type Col, headWidth, Table } from "../table";
+import { type Col, headWidth, numbers, Table } from "../table";
 
 const SIDE = 76;
 
@@ -74,11 +74,11 @@ function View({ r, s }: { r: RanksAnswer; s: Steps | undefined }) {
 	const cols: Col[] = [
 		{ key: "rank", head: "Process", width: 120, text: (k) => whoIs(r.processes[k]), sort: (k) => r.processes[k].rank ?? r.processes[k].pid },
 		...(grid ? [
-			{ key: "mid", head: "Median step", unit: c.unit, num: true, width: 140, text: (k: number) => c.text(sums[k].mid), sort: (k: number) => sums[k].mid, share: (k: number) => sums[k].mid / (sums[slowest].mid || 1) },
+			numbers("mid", "Median step", 140, c, (k: number) => sums[k].mid, sums[slowest].mid),
 			{ key: "max", head: "Longest", unit: c.unit, num: true, width: 110, text: (k: number) => c.text(sums[k].n > 0 ? sums[k].max : NaN), sort: (k: number) => sums[k].max },
 		] : []),
 		{ key: "x", head: "× the median", num: true, width: 116, text: (k) => (sums[k][by] >= 0 ? (sums[k][by] / (usual || 1)).toFixed(2) : "–"), sort: (k) => sums[k][by] },
-		{ key: "total", head: words, unit: tc.unit, num: true, width: 120, text: (k) => tc.text(sums[k].total), sort: (k) => sums[k].total },
+		numbers("total", words, 120, tc, (k) => sums[k].total),
 		{ key: "pad", head: "", text: () => "", width: 1 },
 	];
 	const ids = useMemo(() => r.processes.map((_, k) => k), [r]);
@@ -87,7 +87,7 @@ function View({ r, s }: { r: RanksAnswer; s: Steps | undefined }) {
 			<div class="bar-of">
 				<span class="note"><b>{r.processes.length}</b> processes, {grid ? <>median step <b>{time(grid.mid)}</b></> : <>median {words} <b>{time(usual)}</b></>}</span>
 				{sums[slowest][by] > usual * 1.05 && <span class="note warn">{whoIs(r.processes[slowest])} takes {(sums[slowest][by] / usual).toFixed(2)} × as long as the median <button class="link" onClick={() => set({ rank: String(slowest) })}>show</button></span>}
-				{grid && <Toggle on={h.table === "1"} words="tables only" onChange={(on) => set({ table: on ? "1" : "" })} />}
+				{grid && <AsTable words="tables only" />}
 			</div>
 			{late && <p class="note warn late">{late.words} <span class="hint">{whereOf(late).slice(0, -2)}</span></p>}
 			{h.table !== "1" && grid && <Heat r={r} grid={grid} chosen={chosen} />}
@@ -109,7 +109,7 @@ function Spread({ r, chosen }: { r: RanksAnswer; chosen: number }) {
 	const c = summed("ns", col.max);
 	const largest = col.max.reduce((a: number, b) => Math.max(a, b ?? 0), 0);
 	const gap = (i: number) => (col.max[i] ?? NaN) - (col.median[i] ?? NaN);
-	const num = (key: string, head: string, v: (i: number) => number): Col => ({ key, head, unit: c.unit, num: true, width: headWidth(`${head} ${c.unit}`, c.text(largest)), text: (i) => c.text(v(i)), sort: v });
+	const num = (key: string, head: string, v: (i: number) => number): Col => numbers(key, head, headWidth(`${head} ${c.unit}`, c.text(largest)), c, v);
 	const cols: Col[] = [
 		{ key: "name", head: "Scope or kernel", text: last, title: path, sort: last, cell: (i) => <span class="v">{last(i)}<span class="in">{col.path[i].length > 1 ? `  in ${names[col.path[i][col.path[i].length - 2]]}` : ""}</span></span> },
 		num("gap", "apart", gap),

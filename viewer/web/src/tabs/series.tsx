@@ -3,10 +3,10 @@ import { useMemo } from "preact/hooks";
 import { api, get, type SeriesAnswer } from "../api";
 import { Chart, lineColor } from "../chart";
 import { group, shown, time, withUnit, column } from "../format";
-import { Lacking, Loaded, Search } from "../parts";
+import { Find, Lacking, Loaded } from "../parts";
 import { matcher, useSession } from "../session";
 import { set, usePromise } from "../state";
-import { type Col, Table } from "../table";
+import { type Col, COUNTS, numbers, Table } from "../table";
 
 const AT_ONCE = 6;
 
@@ -37,7 +37,7 @@ function View({ s }: { s: SeriesAnswer }) {
 		{ key: "name", head: "Number", text: (r) => shown(s.series[r].name), title: (r) => shown(s.series[r].name), sort: (r) => shown(s.series[r].name), cell: (r) => (
 			<span class="v"><input type="checkbox" tabIndex={-1} aria-label={`draw ${shown(s.series[r].name).slice(0, 80)}`} checked={on.includes(r)} onClick={(e) => e.stopPropagation()} onChange={() => toggle(r)} /> {shown(s.series[r].name)}</span>) },
 		{ key: "process", head: "Process", width: 110, text: (r) => shown(String(s.series[r].process ?? "") || "–") },
-		{ key: "n", head: "Values", num: true, width: 90, text: (r) => group(stat[r].n), sort: (r) => stat[r].n },
+		numbers("n", "Values", 90, COUNTS, (r) => stat[r].n),
 		{ key: "min", head: "Least", num: true, width: 120, text: (r) => say(r, stat[r].min), sort: (r) => stat[r].min },
 		{ key: "max", head: "Most", num: true, width: 120, text: (r) => say(r, stat[r].max), sort: (r) => stat[r].max },
 		{ key: "last", head: "Last", num: true, width: 120, text: (r) => say(r, stat[r].last), sort: (r) => stat[r].last ?? NaN },
@@ -46,7 +46,7 @@ function View({ s }: { s: SeriesAnswer }) {
 	return (
 		<>
 			<div class="bar-of">
-				<Search value={q} label="Find in names" onInput={(v) => set({ q: v })} note={`${group(rows.length)} of ${group(s.series.length)}`} />
+				<Find note={`${group(rows.length)} of ${group(s.series.length)}`} />
 				<span class="hint">Enter draws one or takes it away; {AT_ONCE} at once.</span>
 				{on.length === 1 && <button aria-pressed={h.table === "1"} onClick={() => set({ table: h.table === "1" ? "" : "1" })}>its values as a table</button>}
 			</div>

@@ -59,9 +59,9 @@ const MOST = 400;
 function History({ sessions, of }: { sessions: Sessions; of: string }) {
 	const { x, curves, name } = useMemo(() => {
 		const at = (k: string) => sessions.columns.findIndex((c) => c.name === k);
-		const [id, n, began, took, source] = ["id", "name", "created_ns", "duration_ns", "source"].map(at);
+		const [id, n, took, source] = ["id", "name", "duration_ns", "source"].map(at);
 		const me = sessions.rows.find((r) => String(r[id]) === of);
-		const rows = me ? sessions.rows.filter((r) => r[n] === me[n] && r[source] === me[source] && Number.isFinite(Number(r[id]))).sort((a, b) => Number(a[began]) - Number(b[began])).slice(-MOST) : [];
+		const rows = me ? sessions.rows.filter((r) => r[n] === me[n] && r[source] === me[source] && Number.isFinite(Number(r[id]))).sort((a, b) => Number(a[id]) - Number(b[id])).slice(-MOST) : [];
 		return { name: me ? shown(String(me[n])) : "", x: rows.map((r) => Number(r[id])), curves: [{ name: me ? `how long ${shown(String(me[n])).slice(0, 80)} took` : "", color: "#4477aa", v: rows.map((r) => (r[took] === null ? null : Number(r[took]))), kind: "line" as const }] };
 	}, [sessions, of]);
 	if (x.length < 2)

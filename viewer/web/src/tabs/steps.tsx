@@ -7,7 +7,7 @@ import { column, group, percent, shown, time, withUnit } from "../format";
 import { Choice, Lacking, Loaded } from "../parts";
 import { useSession } from "../session";
 import { set, usePromise } from "../state";
-import { type Col, headWidth, Table } from "../table";
+import { type Col, COUNTS, headWidth, numbers, Table } from "../table";
 
 const PARTS = [["compute", "compute"], ["comm", "comm alone"], ["copy", "copy alone"], ["idle_launch", "launching"], ["idle_gap", "gaps"], ["idle_queued", "queued"], ["idle_unknown", "unknown"], ["idle_host", "host"]]; // GPU_PARTS
 export const SLOW = 1.5; // times the median: what stands out
@@ -60,24 +60,24 @@ function StepsView({ s }: { s: Steps }) {
 	const cols = useMemo((): Col[] => {
 		const d = column("ns", rows.map((i) => c.duration[i]));
 		const ret: Col[] = [
-			{ key: "step", head: "Step", width: 90, num: true, text: (i) => group(c.step[i]), sort: (i) => c.step[i] },
+			numbers("step", "Step", 90, COUNTS, (i) => c.step[i]),
 			...(s.processes.length > 1 ? [{ key: "process", head: "Of", width: 120, text: (i: number) => whoOf(s.processes[proc?.[i] ?? 0]), sort: (i: number) => proc?.[i] ?? 0 }] : []),
-			{ key: "duration", head: "Took", unit: d.unit, num: true, width: 120, text: (i) => d.text(c.duration[i]), sort: (i) => c.duration[i], share: (i) => c.duration[i] / (rows.reduce((m, r) => Math.max(m, c.duration[r]), 0) || 1) },
+			numbers("duration", "Took", 120, d, (i) => c.duration[i], rows.reduce((m, r) => Math.max(m, c.duration[r]), 0)),
 			{ key: "ratio", head: "× median", num: true, width: 100, text: (i) => (c.duration[i] / (mid || 1)).toFixed(2), sort: (i) => c.duration[i] },
 		];
 		for (const [k, words] of [["gpu_busy", "GPU busy"], ...PARTS.map(([k, w]) => [k, /^idle/.test(k) ? `Idle: ${w}` : w[0].toUpperCase() + w.slice(1)]), ["ops", "Operations"]]) {
 			if (!c[k]?.some((v) => v !== null && v !== 0))
 				continue;
 			if (k === "ops")
-				ret.push({ key: k, head: words, num: true, width: 116, text: (i) => (c[k][i] === null ? "–" : group(c[k][i]!)), sort: (i) => c[k][i] ?? NaN });
+				ret.push(numbers(k, words, 116, COUNTS, (i) => c[k][i]));
 			else
-				ret.push({ key: k, head: words, unit: d.unit, num: true, width: headWidth(`${words} ${d.unit}`), text: (i) => d.text(c[k][i]), sort: (i) => c[k][i] ?? NaN });
+				ret.push(numbers(k, words, headWidth(`${words} ${d.unit}`), d, (i) => c[k][i]));
 		}
 		const b = column("ns", rows.map((i) => c.start[i]));
-		ret.push({ key: "start", head: "Began at", unit: b.unit, num: true, width: 124, text: (i) => b.text(c.start[i]), sort: (i) => c.start[i] });
+		ret.push(numbers("start", "Began at", 124, b, (i) => c.start[i]));
 		for (const v of (s.values ?? []).slice(0, 12)) {
 			const f = column(v.unit ?? (/memory|bytes/.test(v.name) ? "bytes" : ""), v.v);
-			ret.push({ key: `v:${v.name}`, head: shown(v.name), unit: f.unit, num: true, width: Math.min(220, headWidth(`${v.name} ${f.unit}`)), text: (i) => f.text(v.v[i]), sort: (i) => v.v[i] ?? NaN });
+			ret.push(numbers(`v:${v.name}`, shown(v.name), Math.min(220, headWidth(`${v.name} ${f.unit}`)), f, (i) => v.v[i]));
 		}
 		ret.push({ key: "pad", head: "", text: () => "" });
 		return ret;
@@ -145,7 +145,7 @@ function Holders({ accounts }: { accounts: Account[] }) {
 		...(["At peak", "Now", "Most", "Blocks"] as const).map((head, k): Col => {
 			const at = [3, 1, 4, 2][k] as 1 | 2 | 3 | 4;
 			const c = column(k < 3 ? "bytes" : "", a.owners.map((o) => o[at]));
-			return { key: head, head, unit: c.unit, num: true, width: 104, text: (i) => c.text(a.owners[i][at]), sort: (i) => a.owners[i][at], ...(k ? {} : { share: (i: number) => a.owners[i][3] / (a.peak || 1) }) };
+			return numbers(head, head, 104, c, (i) => a.owners[i][at], k ? undefined : a.peak);
 		}),
 	];
 	return (
@@ -183,11 +183,11 @@ function MemorySteps({ s, values }: { s: Steps; values: NonNullable<Steps["value
 	const one = useMemo(() => rows.filter((i) => (s.column.process?.[i] ?? 0) === 0), [rows]);
 	const curves = useMemo(() => values.map((v, k): Curve => ({ name: shown(v.name), color: lineColor(k), v: one.map((i) => v.v[i]), kind: "line" })), [values, one]);
 	const cols: Col[] = [
-		{ key: "step", head: "Step", width: 90, num: true, text: (i) => group(s.column.step[i]), sort: (i) => s.column.step[i] },
+		numbers("step", "Step", 90, COUNTS, (i) => s.column.step[i]),
 		...(s.processes.length > 1 ? [{ key: "process", head: "Of", width: 120, text: (i: number) => whoOf(s.processes[(s.column.process?.[i] as number) ?? 0]), sort: (i: number) => s.column.process?.[i] ?? 0 }] : []),
 		...values.map((v): Col => {
 			const c = column("bytes", v.v);
-			return { key: v.name, head: shown(v.name), unit: c.unit, num: true, width: Math.min(260, headWidth(`${v.name} ${c.unit}`)), text: (i) => c.text(v.v[i]), sort: (i) => v.v[i] ?? NaN };
+			return numbers(v.name, shown(v.name), Math.min(260, headWidth(`${v.name} ${c.unit}`)), c, (i) => v.v[i]);
 		}),
 		{ key: "pad", head: "", text: () => "" },
 	];

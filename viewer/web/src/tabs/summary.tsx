@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT. summary.tsx: what ran, how busy it was, and what took the time.
-import { useMemo } from "preact/hooks";
 import type { DeviceSum, Meta } from "../api";
 import { family, PART_COLORS, word } from "../color";
 import { group, percent, shown, sums, time, when } from "../format";
@@ -82,17 +81,11 @@ export function heaviest(t: Tree, v: Float64Array, n: number): number[] {
 function TopTotal() {
 	const { h } = useSession();
 	const of = useTree();
-	const t = of.tree;
-	const { error, loading } = of;
-	const first = useMemo(() => {
-		if (!t)
-			return undefined;
-		return { t, m: mainOf(t) };
-	}, [t]);
 	return (
 		<section>
 			<h2>Most time in all below it</h2>
-			<Loaded of={{ loading, ...(error ? { error } : {}), ...(first ? { value: first } : {}) }}>{({ t, m }) => {
+			<Loaded of={of}>{(t) => {
+				const m = mainOf(t);
 				const v = m ? t.values[m.name] : new Float64Array(t.n);
 				const rows = heaviest(t, v, 10);
 				const all = t.n > 0 && v[0] > 0 ? v[0] : rows.length > 0 ? v[rows[0]] : 0;

@@ -6,10 +6,10 @@ import { Canvas, type Draw, fit, type Look } from "../canvas";
 import { contrast, fade, family, ink, phase, pixel, shade, syncColor } from "../color";
 import { column, fixed, group, nameKey, shown, time, unitOf, withUnit } from "../format";
 import { TipBox, type Tip } from "../icicle";
-import { Loaded, Search, Toggle, Trouble } from "../parts";
+import { AsTable, Find, Loaded, Toggle, Trouble } from "../parts";
 import { matcher, useOps, useSession } from "../session";
 import { now, set, setQuietly, usePromise } from "../state";
-import { type Col, say, Table } from "../table";
+import { type Col, COUNTS, named, numbers, say, Table } from "../table";
 import { GROUP, type Tile, Tiles } from "../tiles";
 import { EventOf } from "./event";
 
@@ -769,7 +769,7 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 	return (
 		<>
 			<div class="bar-of">
-				<Search value={q} label="Find in names" onInput={(s) => set({ q: s })} />
+				<Find />
 				<button disabled={!sel} onClick={() => void next("prev")}>‹ before</button>
 				<button disabled={!sel} onClick={() => void next("next")}>next ›</button>
 				<button onClick={() => clamp(...all)}>all</button>
@@ -790,7 +790,7 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 					</details>
 				)}
 				{hidden > 0 && <button onClick={() => set({ hide: "" })}>show {hidden} hidden</button>}
-				<Toggle on={h.table === "1"} words="table" onChange={(on) => set({ table: on ? "1" : "" })} />
+				<AsTable />
 				{isReport && <span class="note">{inlinedPaths(api(id, "window?")).length > 0 ? "A report has the timeline thinned: what is short was merged." : "This report has no timeline: protonview web shows it."}</span>}
 				{tiles.waiting && <span class="note" role="status">…</span>}
 			</div>
@@ -877,12 +877,12 @@ function SumTable({ v, sort }: { v: Sums; sort: string }) {
 	const c = column("ns", v.total);
 	const e = column("ns", v.min, v.max);
 	const cols: Col[] = [
-		{ key: "name", head: "Name", text: (r) => names[r], title: (r) => names[r], sort: (r) => names[r] },
-		{ key: "total", head: "Total", unit: c.unit, num: true, width: 110, text: (r) => c.text(v.total[r]), sort: (r) => v.total[r], share: (r) => v.total[r] / (v.total[0] || 1) },
-		{ key: "count", head: "Count", num: true, width: 90, text: (r) => group(v.count[r]), sort: (r) => v.count[r] },
-		{ key: "avg", head: "Average", unit: e.unit, num: true, width: 110, text: (r) => e.text(v.total[r] / (v.count[r] || 1)), sort: (r) => v.total[r] / (v.count[r] || 1) },
-		{ key: "min", head: "Least", unit: e.unit, num: true, width: 100, text: (r) => e.text(v.min[r]), sort: (r) => v.min[r] },
-		{ key: "max", head: "Most", unit: e.unit, num: true, width: 100, text: (r) => e.text(v.max[r]), sort: (r) => v.max[r] },
+		named("Name", (r) => names[r]),
+		numbers("total", "Total", 110, c, (r) => v.total[r], v.total[0]),
+		numbers("count", "Count", 90, COUNTS, (r) => v.count[r]),
+		numbers("avg", "Average", 110, e, (r) => v.total[r] / (v.count[r] || 1)),
+		numbers("min", "Least", 100, e, (r) => v.min[r]),
+		numbers("max", "Most", 100, e, (r) => v.max[r]),
 	];
 	return (
 		<>
@@ -922,11 +922,11 @@ function Listing({ tiles, view, rows, onSelect }: { tiles: { tile: Tile; from: n
 	const c = column("ns", all.map((x) => x.tile.dur[x.i]));
 	const b = column("ns", all.map((x) => x.tile.start[x.i]));
 	const cols: Col[] = [
-		{ key: "name", head: "Name", text: (r) => s(r).tile.names[s(r).tile.name[s(r).i]], title: (r) => s(r).tile.names[s(r).tile.name[s(r).i]], sort: (r) => s(r).tile.names[s(r).tile.name[s(r).i]] },
+		named("Name", (r) => s(r).tile.names[s(r).tile.name[s(r).i]]),
 		{ key: "lane", head: "Lane", width: 180, text: (r) => shown(rows[s(r).tile.lane[s(r).i]]?.lane.name ?? ""), sort: (r) => s(r).tile.lane[s(r).i] },
-		{ key: "start", head: "Begins", unit: b.unit, num: true, width: 120, text: (r) => b.text(s(r).tile.start[s(r).i]), sort: (r) => s(r).tile.start[s(r).i] },
-		{ key: "dur", head: "Took", unit: c.unit, num: true, width: 120, text: (r) => c.text(s(r).tile.dur[s(r).i]), sort: (r) => s(r).tile.dur[s(r).i] },
-		{ key: "count", head: "Events", num: true, width: 90, text: (r) => group(s(r).tile.count[s(r).i]), sort: (r) => s(r).tile.count[s(r).i] },
+		numbers("start", "Begins", 120, b, (r) => s(r).tile.start[s(r).i]),
+		numbers("dur", "Took", 120, c, (r) => s(r).tile.dur[s(r).i]),
+		numbers("count", "Events", 90, COUNTS, (r) => s(r).tile.count[s(r).i]),
 	];
 	return <Table label="What is shown" cols={cols} rows={ids} sort={h.lsort ?? "start"} onSort={(x) => set({ lsort: x })} onSelect={(r) => onSelect(s(r))} empty="Nothing is in this window." />;
 }

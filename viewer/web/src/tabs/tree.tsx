@@ -2,10 +2,10 @@
 import { useMemo } from "preact/hooks";
 import { column, most, percent, sums } from "../format";
 import { childrenOf, columnsOf, label, mainOf, type Tree, unitFor } from "../model";
-import { Choice, Loaded, Search, Toggle } from "../parts";
+import { Choice, Find, Loaded, Toggle } from "../parts";
 import { matcher, selectNode, selectedNode, useSession, useTree } from "../session";
 import { set } from "../state";
-import { type Col, headWidth, Table } from "../table";
+import { type Col, headWidth, numbers, Table } from "../table";
 import { family } from "../color";
 
 const MAX_TOGGLED = 400;
@@ -19,8 +19,7 @@ function isOpen(t: Tree, v: Float64Array, node: number, toggled: Set<number>, al
 
 export function TreeTab() {
 	const { h } = useSession();
-	const of = useTree();
-	return <Loaded of={{ ...of, ...(of.tree ? { value: of.tree } : {}) } as { value?: Tree; error?: Error; loading: boolean }}>{(t) => <TreeTable t={t} h={h} />}</Loaded>;
+	return <Loaded of={useTree()}>{(t) => <TreeTable t={t} h={h} />}</Loaded>;
 }
 
 function TreeTable({ t, h }: { t: Tree; h: Record<string, string> }) {
@@ -114,7 +113,7 @@ function TreeTable({ t, h }: { t: Tree; h: Record<string, string> }) {
 		...shownMetrics.flatMap((m): Col[] => {
 			const vals = t.values[m.name];
 			const c = /^(min|p\d+|max)$/.test(m.name) ? column(unitFor(m), ...["p50", "p99"].map((k) => t.values[k] ?? [])) : sums(unitFor(m), vals);
-			const col: Col = { key: m.name, head: label(m), unit: c.unit, num: true, width: headWidth(label(m) + " " + c.unit, c.text(most(vals))), text: (r) => c.text(vals[r]), sort: (r) => vals[r] };
+			const col: Col = numbers(m.name, label(m), headWidth(label(m) + " " + c.unit, c.text(most(vals))), c, (r) => vals[r]);
 			if (m.name !== (main?.name ?? shownMetrics[0]?.name))
 				return [col];
 			return [{ ...col, share: (r) => (vals[r] || 0) / (total || 1) }, { key: "%", head: "%", num: true, width: 78, text: (r) => (vals[r] > 0 ? percent(vals[r], total) : "–") }];
@@ -123,7 +122,7 @@ function TreeTable({ t, h }: { t: Tree; h: Record<string, string> }) {
 	return (
 		<div class="fill">
 			<div class="bar-of">
-				<Search value={q} label="Find in names" onInput={(s) => set({ q: s })} note={q ? `${found} found${main && found ? `, ${percent(foundSum, total)}` : ""}` : ""} />
+				<Find note={q ? `${found} found${main && found ? `, ${percent(foundSum, total)}` : ""}` : ""} />
 				<Choice label="hide below" value={h.hide ?? "0"} of={[["0", "nothing"], ["0.1", "0.1 %"], ["0.5", "0.5 %"], ["1", "1 %"], ["5", "5 %"]]} onChange={(s) => set({ hide: s === "0" ? "" : s })} />
 				<Toggle on={all === "all"} words="open all" onChange={(on) => set({ open: on ? "all" : "", x: "" })} />
 				<Toggle on={all === "none"} words="close all" onChange={(on) => set({ open: on ? "none" : "", x: "" })} />
