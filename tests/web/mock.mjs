@@ -158,7 +158,7 @@ export class Line {
 	}
 	one(row, i) {
 		const h = Math.imul(i * 31 + row * 17 + 5, 2654435761) >>> 0;
-		return { start: i * PERIOD + (h % 2000), dur: 3000 + (h >>> 8) % 14000, name: (h >>> 4) % this.names.length, id: row * 16777216 + i + 1 };
+		return { start: i * PERIOD + (h % 2000), dur: 3000 + (h >>> 8) % 14000, name: (h >>> 4) % this.names.length, id: (row * 16777216 + i + 1) % 2 ** 32 };
 	}
 	window(t0, t1, px, lanes) {
 		const per = (t1 - t0) / px;
@@ -242,6 +242,8 @@ export const SESSIONS = {
 	long: ["n".repeat(300), 60, 20, 20, 40, 2, 1000, Array.from({ length: 20 }, (_, i) => `${i}_` + "a_name_of_three_hundred_characters::".repeat(9).slice(0, 296))],
 	live: ["training now", 200, 40, 60, 60, 0, 20_000, WORDS],
 	tree: ["tree only", 60, 20, 0, 0, 0, 0, WORDS],
+	rtl: ["אימון (1)", 60, 20, 20, 40, 2, 1000, ["צעד (1)", "קדימה[2]", "خطوة_3", "رأس 4: mlp", "שכבה.5", "אחורה 6", "خسارة", "step", "embed 7 (שלום)", "נרמול"]],
+	threads: ["threads", 200, 40, 0, 0, 0, 100_000, WORDS],
 };
 
 const made = new Map();
@@ -251,7 +253,7 @@ function once(key, make) {
 	return made.get(key);
 }
 
-const lineOf = (id) => once(`line ${id}`, () => new Line(SESSIONS[id][6], ...({ many: [4, 8], huge: [8, 16] }[id] ?? [2, 2]), SESSIONS[id][7]));
+const lineOf = (id) => once(`line ${id}`, () => new Line(SESSIONS[id][6], ...({ many: [4, 8], huge: [8, 16], threads: [10_000, 4] }[id] ?? [2, 2]), SESSIONS[id][7]));
 
 // One of each severity, with names of its own session in every place where a job's text may stand; none of an empty one.
 function makeVerdicts(id, names) {

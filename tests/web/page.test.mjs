@@ -48,7 +48,7 @@ async function sound(p, what) {
 }
 
 describe("every tab", () => {
-	for (const id of ["1", "empty", "one", "many", "hostile", "long", "tree"])
+	for (const id of ["1", "empty", "one", "many", "hostile", "long", "tree", "rtl", "threads"])
 		test(`of session ${id}`, async () => {
 			const p = await open(`s=${id}`);
 			for (const tab of await tabsOf(p)) {
@@ -528,6 +528,116 @@ test("numbers below the lanes: the job's and a GPU's, unless others are chosen",
 	await settled(p);
 	assert.deepEqual(await chosen(), []);
 	assert.deepEqual(p.errors, []);
+	await p.close();
+});
+
+describe("whoever looks", () => {
+	test("by keys alone sorts a table, and closes a menu", async () => {
+		const p = await open("s=1&tab=ops");
+		await p.focus(".table");
+		for (let i = 0; i < 5; i++)
+			await p.keyboard.press("Tab");
+		assert.equal(await p.evaluate(() => document.activeElement.textContent), "Count");
+		assert.notEqual(await p.evaluate(() => getComputedStyle(document.activeElement).outlineStyle), "none", "where the keys go is seen");
+		await p.keyboard.press("Enter");
+		await settled(p);
+		assert.equal((await hashOf(p)).get("osort"), "-count");
+		await p.evaluate(() => (location.hash = "s=1&tab=tree&sel=x"));
+		await settled(p);
+		await p.focus("#view .menu summary");
+		await p.keyboard.press("Enter");
+		await p.keyboard.press("Tab");
+		assert.ok(await p.evaluate(() => document.activeElement.matches(".menu input")));
+		await p.keyboard.press("Escape");
+		assert.deepEqual(await p.evaluate(() => [document.querySelectorAll(".menu[open]").length, document.activeElement.textContent]), [0, "columns"]);
+		assert.equal((await hashOf(p)).get("sel"), "x", "the menu alone was closed");
+		await p.close();
+	});
+	test("with the system's colours sees what is chosen, and pictures on their ground", async () => {
+		const p = await pageOf(b);
+		await (await p.createCDPSession()).send("Emulation.setEmulatedMedia", { features: [{ name: "forced-colors", value: "active" }, { name: "prefers-color-scheme", value: "dark" }] });
+		await p.goto(`${site.url}#s=1&tab=flame`);
+		await settled(p);
+		const [on, off, ground, swatch] = await p.evaluate(() => {
+			const of = (sel) => getComputedStyle(document.querySelector(sel));
+			const c = document.querySelector("canvas");
+			return [of("[aria-pressed=true]"), of("[aria-pressed=false]")].map((s) => [s.backgroundColor, s.color].join()).concat(
+				c.getContext("2d").getImageData(4, c.height - 4, 1, 1).data.join(), of(".swatch").backgroundColor);
+		});
+		assert.notEqual(on, off);
+		assert.notEqual(on.split("),")[0] + ")", on.split("),")[1]);
+		assert.equal(ground, "0,0,0,255");
+		assert.notEqual(swatch, "rgb(0, 0, 0)");
+		await p.close();
+	});
+	test("on a phone has whole words on the buttons, and moves the timeline by hand", async () => {
+		const p = await open("s=1&tab=flame", { width: 390, height: 844 });
+		for (const tab of await tabsOf(p)) {
+			await p.evaluate((t) => (location.hash = `s=1&tab=${t}`), tab);
+			await settled(p);
+			assert.deepEqual(await p.$$eval("button", (l) => l.filter((e) => e.scrollHeight > e.clientHeight + 4 && e.clientHeight > 0).map((e) => e.textContent)), [], tab);
+			await sound(p, tab);
+		}
+		await p.evaluate(() => (location.hash = "s=1&tab=timeline&t=20000000,20400000"));
+		await settled(p);
+		const box = await (await p.$("canvas")).boundingBox();
+		const range = async () => (await hashOf(p)).get("t").split(",").map(Number);
+		const far = async (way) => {
+			const was = p.url();
+			await way();
+			await until(() => p.url() !== was);
+			return range();
+		};
+		const y = box.y + 100;
+		const [a, e] = await far(async () => {
+			const f = await p.touchscreen.touchStart(box.x + 300, y);
+			await f.move(box.x + 161, y);
+			await f.end();
+		});
+		assert.ok(Math.abs(a - 20200000) < 4000 && Math.abs(e - 20600000) < 4000, `${a} ${e}`);
+		const [c, d] = await far(async () => {
+			const [f, g] = [await p.touchscreen.touchStart(box.x + 240, y), await p.touchscreen.touchStart(box.x + 260, y)];
+			await g.move(box.x + 300, y);
+			await g.end();
+			await f.end();
+		});
+		assert.ok(d - c < (e - a) / 2 && c > a && d < e, `${c} ${d}`);
+		await p.close();
+	});
+	test("reads names from the right in their places", async () => {
+		const p = await open("s=rtl&tab=bottlenecks");
+		assert.match(await text(p, ".where"), /^\u2068[^›]+\u2069 › \u2068[^›]+\u2069 › \u2068[^›]+\u2069$/);
+		await p.close();
+	});
+});
+
+test("lanes that differ in the end of their names are told apart; when something was is told to the microsecond", async () => {
+	const p = await pageOf(b);
+	await p.setRequestInterception(true);
+	const lane = [13, 29].map((n, id) => ({ id, kind: "stream", process: 1, rank: null, name: `scopes on a GPU with a long name, stream ${n}`, parent: null, rows: 1 }));
+	const tile = packTile(0, 1e6, 0, [[5.6181234e9, 5000000, 0, 1, 1, 0, 0]], ["step"], 2);
+	p.on("request", (q) => (/\/lanes$/.test(q.url()) ? q.respond({ status: 200, contentType: "application/json", body: JSON.stringify({ lane, t0: 5.6e9, t1: 5.64e9 }) })
+		: /\/window\?/.test(q.url()) ? q.respond({ status: 200, body: tile }) : q.continue()));
+	await p.goto(`${site.url}#s=1&tab=timeline&arrows=0&nums=-&lane=9`);
+	await settled(p);
+	const names = await p.$eval("canvas", (c) => [0, 1].map((i) => c.getContext("2d").getImageData(14, 24 + i * 23, 170, 18).data.join()));
+	assert.notEqual(names[0], names[1]);
+	const box = await (await p.$("canvas")).boundingBox();
+	await p.mouse.click(box.x + 196 + (box.width - 196) * 0.5, box.y + 33);
+	await settled(p);
+	assert.match(await text(p, ".details .facts"), /begins at5\u202f618\.123\u202fms/);
+	assert.deepEqual(p.errors, []);
+	await p.close();
+});
+
+test("memory has what is in bytes, and not what a device has in all", async () => {
+	const p = await pageOf(b);
+	await p.setRequestInterception(true);
+	const series = [["allocated", "bytes"], ["gpu 0 memory_clock", "MHz"], ["gpu 0 memory_total", "bytes"], ["host memory_wait", "%"], ["my memory", ""]].map(([name, unit]) => ({ name, unit, process: null, t: [0, 1e7], v: [1, 2] }));
+	p.on("request", (q) => (/\/series$/.test(q.url()) ? q.respond({ status: 200, contentType: "application/json", body: JSON.stringify({ series, warnings: [] }) }) : /\/memory$/.test(q.url()) ? q.respond({ status: 200, contentType: "application/json", body: '{"accounts":[]}' }) : q.continue()));
+	await p.goto(`${site.url}#s=1&tab=memory`);
+	await settled(p);
+	assert.deepEqual(await p.$$eval(".chart:first-of-type figcaption span:not(.note)", (l) => l.map((e) => e.textContent.trim())), ["allocated", "my memory", "memory peak"]);
 	await p.close();
 });
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT. canvas.tsx: a canvas as large as its box, sharp on any screen, drawn once a frame at most.
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { cut } from "./format";
 
 export interface Look {
 	text: string;
@@ -115,4 +116,12 @@ export function fit(g: CanvasRenderingContext2D, s: string, room: number): strin
 			return fits < 2 ? "" : s.slice(0, fits) + "…";
 	}
 	return s;
+}
+
+// What fits, its end too: numbers of streams and threads stand there.
+export function ends(g: CanvasRenderingContext2D, s: string, room: number): string {
+	let ret = s;
+	for (let n = Math.min(s.length, Math.ceil(room / 3)); n > 4 && fit(g, ret, room) !== ret; n--)
+		ret = cut(s, n);
+	return fit(g, ret, room);
 }

@@ -56,6 +56,8 @@ export function withUnit(v: number | null | undefined, unit: string): string {
 }
 
 export const time = (ns: number | null | undefined) => withUnit(ns, "ns");
+// When something was, from the session's begin: to the microsecond however late it is.
+export const moment = (ns: number): string => (ns < 1e6 ? time(ns) : `${fixed(ns / 1e6, 3)}${NARROW}ms`);
 
 export function percent(part: number, whole: number): string {
 	if (!(whole > 0) || Number.isNaN(part))
@@ -76,6 +78,10 @@ const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202
 export function clean(name: string): string {
 	return name.replace(HIDDEN, (c) => `⟨U+${c.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}⟩`);
 }
+
+const FROM_RIGHT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/;
+// Names in a row. One that is written from the right is kept to itself, so that the order stays.
+export const chain = (names: string[], by = " › "): string => names.map((n) => (FROM_RIGHT.test(n) ? `\u2068${n}\u2069` : n)).join(by);
 
 // The middle says least: beginning and end stay.
 export function cut(s: string, max: number): string {

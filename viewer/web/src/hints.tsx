@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT. hints.tsx: where to look first: the rules' verdicts, and the ways on to what they judge.
 import type { ComponentChildren } from "preact";
 import { api, get, type TreeAnswer, type Verdict, type Verdicts } from "./api";
-import { cut, percent, shown, time } from "./format";
+import { chain, cut, percent, shown, time } from "./format";
 import { childrenOf } from "./model";
 import { selectName, selectNode, treeOf, treePath, useSession } from "./session";
 import { set, usePromise } from "./state";
@@ -64,7 +64,7 @@ export function Evidence({ v }: { v: Verdict }) {
 	);
 }
 
-export const whereOf = (v: Verdict): string => (v.where.length > 0 ? `${v.where.slice(-2).reverse().map((w) => cut(shown(w), 120)).join(" in ")}: ` : "");
+export const whereOf = (v: Verdict): string => (v.where.length > 0 ? `${chain(v.where.slice(-2).reverse().map((w) => cut(shown(w), 120)), " in ")}: ` : "");
 
 const FIRST = 5;
 

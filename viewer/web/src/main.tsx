@@ -43,7 +43,7 @@ const KEYS: [string, string][] = [
 	["1 … 9, 0, -, =, \\", "a tab by its place"],
 	["[  ]", "the tab before, the next"],
 	["/", "search"],
-	["Esc", "leave the search; select nothing"],
+	["Esc", "leave the search; close a menu; select nothing"],
 	["t", "light or dark"],
 	["?", "these keys"],
 	["↑ ↓ ← →", "tables, bars, rings: move; a tree: open and close"],
@@ -254,10 +254,14 @@ function App() {
 theme();
 for (const m of [dark, forced])
 	m.addEventListener("change", theme);
-addEventListener("click", (e) => {
-	for (const d of document.querySelectorAll<HTMLDetailsElement>("details.menu[open]"))
-		if (!d.contains(e.target as Node))
-			d.open = false;
-});
+const menus = () => [...document.querySelectorAll<HTMLDetailsElement>("details.menu[open]")];
+addEventListener("click", (e) => menus().forEach((d) => d.contains(e.target as Node) || (d.open = false)));
+addEventListener("keydown", (e) => {
+	for (const d of e.key === "Escape" ? menus() : []) {
+		d.open = false;
+		d.querySelector("summary")!.focus();
+		e.stopPropagation();
+	}
+}, true);
 addEventListener("pageshow", (e) => e.persisted && forget());
 render(<App />, document.getElementById("app")!);

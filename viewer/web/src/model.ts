@@ -108,7 +108,7 @@ export interface Layout {
 }
 
 // A name that is a number's: "copy_bytes (inc)" of which people need only the first word.
-export const label = (m: Metric): string => m.name.replace(/( \((inc|exc|ns|bytes)\))+$/, "").replaceAll("_", " ").replace(/\b[cg]pu\b/g, (w) => w.toUpperCase());
+export const label = (m: { name: string }): string => m.name.replace(/( \((inc|exc|ns|bytes)\))+$/, "").replaceAll("_", " ").replace(/\b[cg]pu\b/g, (w) => w.toUpperCase());
 // What a metric is in: bytes are told by their name alone.
 export const unitFor = (m: Metric): string => (m.unit === "" && /bytes/.test(m.name) ? "bytes" : m.unit);
 

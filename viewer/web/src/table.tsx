@@ -89,7 +89,7 @@ export function Table(p: TableProps) {
 	}, [at]);
 
 	const onKey = (e: KeyboardEvent) => {
-		if (e.ctrlKey || e.metaKey || e.altKey || rows.length === 0)
+		if (e.ctrlKey || e.metaKey || e.altKey || rows.length === 0 || (e.target as Element).closest("th"))
 			return;
 		if (p.onKey && at >= 0 && p.onKey(e, rows[at])) {
 			e.preventDefault();
@@ -134,7 +134,7 @@ export function Table(p: TableProps) {
 							);
 							return (
 								<th key={c.key} role="columnheader" scope="col" class={c.num ? "num" : ""} aria-sort={c.sort ? on : undefined}>
-									{c.sort && p.onSort ? <button tabIndex={-1} onClick={() => sortBy(c)}>{words}</button> : words}
+									{c.sort && p.onSort ? <button onClick={() => sortBy(c)}>{words}</button> : words}
 								</th>
 							);
 						})}

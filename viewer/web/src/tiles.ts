@@ -225,3 +225,16 @@ export class Tiles {
 		}
 	}
 }
+
+// The first that is not before `at`.
+export function lower(t: number[], at: number): number {
+	let [lo, hi] = [0, t.length];
+	while (lo < hi) {
+		const mid = (lo + hi) >> 1;
+		if (t[mid] < at)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}

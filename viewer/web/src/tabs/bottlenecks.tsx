@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT. bottlenecks.tsx: what is slow, how much, where, what to do and what that gives; what was judged and is fine; what could not be.
 import type { Rule, Verdict, Verdicts } from "../api";
-import { cut, group, percent, shown } from "../format";
+import { chain, cut, group, percent, shown } from "../format";
 import { Evidence, gives, Severity, ticked, useVerdicts } from "../hints";
 import { Loaded } from "../parts";
 import { selectName } from "../session";
@@ -11,7 +11,7 @@ export function BottlenecksTab() {
 }
 
 // Of a deep place both ends.
-const pathOf = (where: string[]): string => (where.length > 12 ? [...where.slice(0, 3), "…", ...where.slice(-8)] : where).map((w) => cut(shown(w), 240)).join(" › ");
+const pathOf = (where: string[]): string => chain((where.length > 12 ? [...where.slice(0, 3), "…", ...where.slice(-8)] : where).map((w) => cut(shown(w), 240)));
 
 function One({ v, what }: { v: Verdict; what: string }) {
 	const line = v.line;

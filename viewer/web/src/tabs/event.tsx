@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT. event.tsx: what is known of the event that is selected in the timeline.
 import type { EventAnswer, Lane, Place } from "../api";
-import { csv, shown, time, withUnit } from "../format";
+import { csv, moment, shown, time, withUnit } from "../format";
 import { type Promised, set } from "../state";
 import { copyText } from "../table";
 
 function Link({ words, to, jump }: { words: string; to: Place; jump: (p: Place) => void }) {
-	return <p class="linked">{words} <button class="plain" title={shown(to.name)} onClick={() => jump(to)}>{shown(to.name)}</button><br />{time(to.dur_ns)} at {time(to.start_ns)}</p>;
+	return <p class="linked">{words} <button class="plain" title={shown(to.name)} onClick={() => jump(to)}>{shown(to.name)}</button><br />{time(to.dur_ns)} at {moment(to.start_ns)}</p>;
 }
 
 export function EventOf({ of: d, sel, lane, jump, close }: { of: Promised<EventAnswer | null>; sel: { start: number; dur: number; name: string } | null; lane: Lane | undefined; jump: (p: Place) => void; close: () => void }) {
 	const more = Object.entries(d.value ?? {}).filter(([k, v]) => k !== "warnings" && k !== "name" && !(k === "recorded" && v === d.value?.name) && !["path", "lane", "depth"].includes(k) && v !== null && v !== "" && v !== false && (typeof v !== "object" || Array.isArray(v)));
 	const path = Array.isArray(d.value?.path) ? (d.value.path as unknown[]).map((x) => shown(String(x))) : [];
 	const name = sel ? shown(sel.name) : shown(String(d.value?.name ?? ""));
-	const say1 = (k: string, v: unknown) => (typeof v === "number" ? (k.endsWith("_ns") ? time(v) : /bytes|shared/.test(k) ? withUnit(v, "bytes") : String(v)) : Array.isArray(v) ? v.map(String).join(" × ") : v === true ? "yes" : shown(String(v)));
+	const say1 = (k: string, v: unknown) => (typeof v === "number" ? (/^(start|end)_ns$/.test(k) ? moment(v) : k.endsWith("_ns") ? time(v) : /bytes|shared/.test(k) ? withUnit(v, "bytes") : String(v)) : Array.isArray(v) ? v.map(String).join(" × ") : v === true ? "yes" : shown(String(v)));
 	const facts: [string, string][] = [
-		...(sel ? [["took", time(sel.dur)], ["begins at", time(sel.start)]] as [string, string][] : []),
+		...(sel ? [["took", time(sel.dur)], ["begins at", moment(sel.start)]] as [string, string][] : []),
 		...(lane ? [["lane", shown(lane.name)]] as [string, string][] : []),
 		...more.filter(([k]) => !(sel && /^(start|dur|end)(_ns)?$/.test(k))).map(([k, v]) => [k.replace(/_(ns|bytes)$/, "").replaceAll("_", " "), say1(k, v)] as [string, string]),
 	];

@@ -2,7 +2,7 @@
 import { useMemo } from "preact/hooks";
 import { type DiffAnswer, get, type Metric } from "../api";
 import { delta, family, inOrder, word } from "../color";
-import { nameKey, percent, shown, sums, withUnit } from "../format";
+import { chain, nameKey, percent, shown, sums, withUnit } from "../format";
 import { Icicle } from "../icicle";
 import { differing, label, type Layout, mainOf, nested, type Order, ownOf, pathOf, type Tree, treeFrom, turned, unitFor, type Words } from "../model";
 import { AsTable, Choice, Find, Legend, Loaded, Pills } from "../parts";
@@ -185,7 +185,7 @@ function DiffBars({ x }: { x: DiffAnswer }) {
 		const c = sums(unit, a, b);
 		const rows = Int32Array.from({ length: t.n }, (_, i) => i);
 		const cols: Col[] = [
-			{ key: "name", head: "Name", text: (i) => t.names[t.name[i]], title: (i) => pathOf(t, i).map((k) => t.names[t.name[k]]).join(" › "), sort: (i) => t.names[t.name[i]] },
+			{ key: "name", head: "Name", text: (i) => t.names[t.name[i]], title: (i) => chain(pathOf(t, i).map((k) => t.names[t.name[k]])), sort: (i) => t.names[t.name[i]] },
 			{ key: "a", head: "before", unit: c.unit, num: true, width: 120, text: (i) => c.text(a[i]), sort: (i) => zero(a[i]) },
 			{ key: "b", head: "after", unit: c.unit, num: true, width: 120, text: (i) => c.text(b[i]), sort: (i) => zero(b[i]) },
 			{ key: "d", head: "change", unit: c.unit, num: true, width: 120, text: (i) => c.text(zero(b[i]) - zero(a[i])), sort: (i) => Math.abs(zero(b[i]) - zero(a[i])) },

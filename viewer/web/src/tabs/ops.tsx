@@ -2,7 +2,7 @@
 import { useMemo } from "preact/hooks";
 import { api, type Bars, type Cell, get, type Lanes, type Ops, type Sums } from "../api";
 import { family } from "../color";
-import { column, group, most, nameKey, percent, shown, sums, time } from "../format";
+import { chain, column, group, most, nameKey, percent, shown, sums, time } from "../format";
 import { ownOf, pathOf } from "../model";
 import { Choice, Find, Lacking, Loaded } from "../parts";
 import { matcher, selectName, selectNode, useOps, useSession, useTree } from "../session";
@@ -169,7 +169,7 @@ function OfTree({ o, by, q }: { o: Ops; by: string; q: string }) {
 			const one = { family: t.family[at], total: own[i], count: (o.is_cpu ? v("calls") : v("count_self") ?? v("count")) || 0, pick: () => selectNode(t, at) };
 			if (stack) // a path is written when it is seen: there may be 100 000
 				places.push({ ...one, key: i, kinds: 1, p50: v("p50"), p99: v("p99"), get name() {
-					return pathOf(t, i).slice(1).reverse().map((k) => t.briefs[t.name[k]]).join(" ‹ ");
+					return chain(pathOf(t, i).slice(1).reverse().map((k) => t.briefs[t.name[k]]), " ‹ ");
 				} });
 			else
 				what.push({ ...one, key: t.name[at], name: t.names[t.name[at]] });

@@ -3,7 +3,7 @@ import { useMemo, useRef, useState } from "preact/hooks";
 import { api, get, type RanksAnswer, type Steps } from "../api";
 import { Canvas, type Draw } from "../canvas";
 import { heat } from "../color";
-import { column, nameKey, shown, sums as summed, time } from "../format";
+import { chain, column, nameKey, shown, sums as summed, time } from "../format";
 import { useVerdicts, whereOf } from "../hints";
 import { type Tip, TipBox } from "../icicle";
 import { AsTable, Lacking, Loaded } from "../parts";
@@ -105,7 +105,7 @@ function Spread({ r, chosen }: { r: RanksAnswer; chosen: number }) {
 	const rows = useMemo(() => col.path.map((_, i) => i), [r]);
 	const names = useMemo(() => r.names.map(shown), [r]);
 	const last = (i: number) => names[col.path[i][col.path[i].length - 1]] ?? "";
-	const path = (i: number) => col.path[i].map((n) => names[n]).join(" › ");
+	const path = (i: number) => chain(col.path[i].map((n) => names[n]));
 	const c = summed("ns", col.max);
 	const largest = col.max.reduce((a: number, b) => Math.max(a, b ?? 0), 0);
 	const gap = (i: number) => (col.max[i] ?? NaN) - (col.median[i] ?? NaN);

@@ -51,7 +51,7 @@ function View({ s }: { s: SeriesAnswer }) {
 				{on.length === 1 && <button aria-pressed={h.table === "1"} onClick={() => set({ table: h.table === "1" ? "" : "1" })}>its values as a table</button>}
 			</div>
 			<div class="charts">
-				{shownOne ? <Values s={shownOne} /> : on.map((i) => <One key={i} s={s.series[i]} color={lineColor(i)} tall={[300, 300, 200][on.length] ?? 130} />)}
+				{shownOne ? <Values s={shownOne} /> : on.map((i) => <One key={i} s={s.series[i]} color={lineColor(i)} tall={Math.max(130, Math.min(300, Math.floor((innerHeight - 420) / on.length)))} />)}
 				{on.length === 0 && <p class="none">Nothing is chosen.</p>}
 			</div>
 			<Table label="Numbers" cols={cols} rows={rows} sort={h.nsort ?? ""} onSort={(v) => set({ nsort: v })} selected={h.num ? Number(h.num) : -1} onSelect={(r) => set({ num: String(r) })} onOpen={toggle} height={`min(34%, ${26 * (rows.length + 1) + 4}px)`} empty={q ? "No name has this in it." : "None."} />

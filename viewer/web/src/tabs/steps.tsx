@@ -4,6 +4,7 @@ import { api, get, type MemoryAnswer, type Steps } from "../api";
 import { Chart, type Curve, lineColor } from "../chart";
 import { family, PART_COLORS } from "../color";
 import { column, group, percent, shown, time, withUnit } from "../format";
+import { label } from "../model";
 import { Choice, Lacking, Loaded } from "../parts";
 import { useSession } from "../session";
 import { set, usePromise } from "../state";
@@ -76,8 +77,8 @@ function StepsView({ s }: { s: Steps }) {
 		const b = column("ns", rows.map((i) => c.start[i]));
 		ret.push(numbers("start", "Began at", 124, b, (i) => c.start[i]));
 		for (const v of (s.values ?? []).slice(0, 12)) {
-			const f = column(v.unit ?? (/memory|bytes/.test(v.name) ? "bytes" : ""), v.v);
-			ret.push(numbers(`v:${v.name}`, shown(v.name), Math.min(220, headWidth(`${v.name} ${f.unit}`)), f, (i) => v.v[i]));
+			const f = column(inBytes(v) ? "bytes" : v.unit ?? "", v.v);
+			ret.push(numbers(`v:${v.name}`, shown(label(v)), Math.min(220, headWidth(`${label(v)} ${f.unit}`)), f, (i) => v.v[i]));
 		}
 		ret.push({ key: "pad", head: "", text: () => "" });
 		return ret;
@@ -98,6 +99,11 @@ function StepsView({ s }: { s: Steps }) {
 	);
 }
 
+// What is in bytes, or, where no unit was told, sounds so.
+const inBytes = (v: { name: string; unit?: string }) => (v.unit ? v.unit === "bytes" : /memory|bytes/.test(v.name));
+// How much a device has in all would flatten what is used of it.
+const isMemory = (v: { name: string; unit?: string }) => inBytes(v) && !/memory_total$/.test(v.name);
+
 // What steps and the job itself said of memory.
 export function MemoryTab() {
 	const { id, meta, beat } = useSession();
@@ -108,9 +114,9 @@ export function MemoryTab() {
 		const s = steps.value;
 		const accounts = held.value?.accounts ?? [];
 		const many = new Set(accounts.map((a) => a.process)).size > 1;
-		const bySteps = (s?.values ?? []).filter((v) => (v.unit ?? "") === "bytes" || /memory|bytes/.test(v.name)).slice(0, 8);
+		const bySteps = (s?.values ?? []).filter(isMemory).slice(0, 8);
 		return { s, bySteps, accounts, byTime: [...accounts.map((a) => ({ name: nameOf(a, many), unit: "bytes", t: a.t, v: a.v })),
-			...(series.value?.series ?? []).filter((v) => (v.unit === "bytes" || /memory|bytes/.test(v.name)) && !(accounts.length > 0 && / memory$/.test(v.name)))].slice(0, 8) };
+			...(series.value?.series ?? []).filter((v) => isMemory(v) && !(accounts.length > 0 && / memory$/.test(v.name)))].slice(0, 8) };
 	}, [steps.value, series.value, held.value]);
 	if (steps.loading || series.loading || held.loading)
 		return <div class="fill"></div>;
@@ -181,13 +187,13 @@ function MemorySteps({ s, values }: { s: Steps; values: NonNullable<Steps["value
 	const { h } = useSession();
 	const rows = useMemo(() => s.column.step.map((_, i) => i), [s]);
 	const one = useMemo(() => rows.filter((i) => (s.column.process?.[i] ?? 0) === 0), [rows]);
-	const curves = useMemo(() => values.map((v, k): Curve => ({ name: shown(v.name), color: lineColor(k), v: one.map((i) => v.v[i]), kind: "line" })), [values, one]);
+	const curves = useMemo(() => values.map((v, k): Curve => ({ name: shown(label(v)), color: lineColor(k), v: one.map((i) => v.v[i]), kind: "line" })), [values, one]);
 	const cols: Col[] = [
 		numbers("step", "Step", 90, COUNTS, (i) => s.column.step[i]),
 		...(s.processes.length > 1 ? [{ key: "process", head: "Of", width: 120, text: (i: number) => whoOf(s.processes[(s.column.process?.[i] as number) ?? 0]), sort: (i: number) => s.column.process?.[i] ?? 0 }] : []),
 		...values.map((v): Col => {
 			const c = column("bytes", v.v);
-			return numbers(v.name, shown(v.name), Math.min(260, headWidth(`${v.name} ${c.unit}`)), c, (i) => v.v[i]);
+			return numbers(v.name, shown(label(v)), Math.min(260, headWidth(`${label(v)} ${c.unit}`)), c, (i) => v.v[i]);
 		}),
 		{ key: "pad", head: "", text: () => "" },
 	];

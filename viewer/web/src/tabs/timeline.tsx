@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: MIT. timeline.tsx: threads and streams over time, by pieces that the server makes for the window.
 // Slices are written as pixels (a row once, then copied down), so that a frame costs the window and not the events in it.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { api, type Arrows, type Counters, type EventAnswer, type Found, get, getJson, inlinedPaths, isReport, type Lane, type Lanes, type Place, type SeriesAnswer, type Sums } from "../api";
-import { Canvas, type Draw, fit, type Look } from "../canvas";
+import { api, type Arrows, type Counters, type EventAnswer, type Found, get, getJson, inlinedPaths, isReport, type Lane, type Lanes, type Place, type SeriesAnswer } from "../api";
+import { Canvas, type Draw, ends, fit, type Look } from "../canvas";
 import { contrast, fade, family, ink, phase, pixel, shade, syncColor } from "../color";
-import { column, fixed, group, nameKey, shown, time, unitOf, withUnit } from "../format";
+import { fixed, group, moment, nameKey, shown, time, unitOf, withUnit } from "../format";
 import { TipBox, type Tip } from "../icicle";
 import { AsTable, Find, Loaded, Toggle, Trouble } from "../parts";
 import { matcher, useOps, useSession } from "../session";
 import { now, set, setQuietly, usePromise } from "../state";
-import { type Col, COUNTS, named, numbers, say, Table } from "../table";
-import { GROUP, type Tile, Tiles } from "../tiles";
+import { say } from "../table";
+import { GROUP, lower, type Tile, Tiles } from "../tiles";
 import { EventOf } from "./event";
+import { arrange, GAP, ROW, type Row, SHUT } from "./lanes";
+import { Listing, type Slice, SumsOf, useWindow } from "./window";
 
-const GUTTER = 196;
 const RULER = 24;
-const ROW = 18;
-const GAP = 5;
-const SHUT = 12; // rows of a lane that is not opened, where there are others
 const COUNTER = 46;
 const MOST_ARROWS = 80;
 const FINE = 1000; // points of a number in the window
@@ -25,17 +23,6 @@ const WAITS = /^(cu(da)?|hip)[A-Z]\w+$/; // calls of the driver and its runtime,
 const NUMBERS = 8; // below the lanes
 const FIRST = /^gpu \d+ (power|sm_clock|sm_active)$/; // of a GPU, unless others are asked for
 const LEAST = 20; // ns that may fill the window
-
-interface Row {
-	lane: Lane;
-	y: number;
-	rows: number;
-	pinned: boolean;
-}
-interface Slice {
-	tile: Tile;
-	i: number;
-}
 
 const list = (s: string | undefined): number[] => (s ?? "").split(",").filter(Boolean).map(Number).filter(Number.isFinite);
 
@@ -45,24 +32,9 @@ export function TimelineTab() {
 	return <div class="fill"><Loaded of={lanes}>{(l) => (l.lane.length === 0 || !(l.t1 > l.t0) ? <p class="none">The timeline has nothing in it.</p> : <Timeline lanes={l} />)}</Loaded></div>;
 }
 
-// Which lanes are shown, in which order: pinned first, hidden not, others as the server orders them or as they were moved.
-function arrange(lanes: Lane[], pin: number[], hide: Set<number>, order: number[], deep: number[]): Row[] {
-	const at = new Map(order.map((l, i) => [l, i]));
-	const some = lanes.filter((l) => !hide.has(l.id) && l.kind !== "counter");
-	const rank = (l: Lane) => (pin.includes(l.id) ? pin.indexOf(l.id) - 1e6 : at.get(l.id) ?? 1e5 + lanes.indexOf(l));
-	some.sort((a, b) => rank(a) - rank(b));
-	let y = 0;
-	return some.map((lane) => {
-		const all = lane.rows || 1;
-		const rows = all > SHUT + 1 && some.length > 1 && !deep.includes(lane.id) ? SHUT : all;
-		const ret = { lane, y, rows, pinned: pin.includes(lane.id) };
-		y += rows * ROW + GAP;
-		return ret;
-	});
-}
-
 function Timeline({ lanes }: { lanes: Lanes }) {
 	const { id, h, meta } = useSession();
+	const GUTTER = innerWidth < 600 ? 112 : 196; // of the lanes' names
 	const ops = useOps();
 	const series = usePromise(() => (meta.has.series !== false ? get<SeriesAnswer>(api(id, "series")) : null), [id]);
 	const all: [number, number] = [lanes.t0, lanes.t1];
@@ -412,12 +384,8 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 		g.fillRect(0, 0, GUTTER + lw, RULER);
 		g.fillStyle = k.line;
 		g.fillRect(0, RULER - 1, GUTTER + lw, 1);
-		let step = 10 ** Math.floor(Math.log10(per * 90));
-		for (const m of [1, 2, 5, 10])
-			if (step * m >= per * 90) {
-				step *= m;
-				break;
-			}
+		const ten = 10 ** Math.floor(Math.log10(per * 90));
+		const step = [1, 2, 5].map((m) => m * ten).find((x) => x >= per * 90) ?? 10 * ten;
 		const u = unitOf("ns", Math.max(step, 1));
 		const digits = Math.max(0, -Math.floor(Math.log10(step / u[1]) + 1e-9));
 		g.font = `11px ${k.font}`;
@@ -467,7 +435,7 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 			g.font = `${r.lane.id === focusLane ? "600 " : ""}12px ${k.font}`;
 			g.fillStyle = k.text;
 			const indent = r.lane.parent !== null && r.lane.parent !== undefined ? 10 : 0;
-			g.fillText(fit(g, (r.pinned ? "● " : "") + shown(r.lane.name), GUTTER - 24 - indent), 14 + indent, y + ROW / 2);
+			g.fillText(ends(g, (r.pinned ? "● " : "") + shown(r.lane.name), GUTTER - 24 - indent), 14 + indent, y + ROW / 2);
 			const other = r.lane.process !== was || r.pinned;
 			was = r.lane.process;
 			if (other && several && r.rows > 1 && r.lane.process !== undefined && r.lane.process !== null) {
@@ -501,20 +469,20 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 			let [lo, hi] = [Infinity, -Infinity];
 			const from = Math.max(0, lower(s.t, v.t0) - 1);
 			const to = Math.min(s.t.length, lower(s.t, v.t1) + 1);
-			for (let i = from; i < to; i++)
+			for (let i = from; i < to && s.t[i] < v.t1; i++)
 				if (s.v[i] !== null) {
 					lo = Math.min(lo, s.v[i]!);
 					hi = Math.max(hi, s.v[i]!);
 				}
 			g.font = `12px ${k.font}`;
 			g.fillStyle = k.text;
-			g.fillText(fit(g, shown(s.name), GUTTER - 24), 14, y + 14);
+			g.fillText(ends(g, shown(s.name), GUTTER - 24), 14, y + 14);
 			g.font = `11px ${k.font}`;
 			g.fillStyle = k.dim;
 			g.fillText(hi >= lo ? fit(g, hi === lo ? withUnit(hi, s.unit) : `${withUnit(lo, s.unit)} – ${withUnit(hi, s.unit)}`, GUTTER - 20) : "nothing here", 14, y + 31);
 			if (!(hi >= lo))
 				return;
-			const Y = (val: number) => y + COUNTER - 5 - ((val - lo) / (hi - lo || 1)) * (COUNTER - 12);
+			const Y = (val: number) => y + COUNTER - 5 - (hi > lo ? (val - lo) / (hi - lo) : 0.5) * (COUNTER - 12);
 			g.save();
 			g.beginPath();
 			g.rect(GUTTER, y, lw, COUNTER);
@@ -546,9 +514,15 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 			set({ [key]: (l.includes(r.lane.id) ? l.filter((x) => x !== r.lane.id) : [...l, r.lane.id]).join(",") });
 	};
 
-	const inBox = (e: MouseEvent) => {
+	const inBox = (e: MouseEvent | Touch) => {
 		const r = box.current!.getBoundingClientRect();
 		return { x: e.clientX - r.left, y: e.clientY - r.top };
+	};
+	const touch = useRef({ n: 0, x: 0, y: 0, apart: 0 });
+	const fingers = (e: TouchEvent) => {
+		const at = [...e.touches].map((f) => inBox(f));
+		const [a, b] = [at[0], at[at.length - 1]];
+		return { n: at.length, x: (a.x + b.x) / 2, y: (a.y + b.y) / 2, apart: Math.abs(a.x - b.x) };
 	};
 	const timeAt = (x: number) => view.current.t0 + ((x - GUTTER) / width()) * (view.current.t1 - view.current.t0);
 	const rowAt = (y: number): Row | undefined => {
@@ -680,8 +654,20 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 					? [`${group(s.tile.count[s.i])} events summed in ${time(s.tile.dur[s.i])}`, "too fast to be kept one by one: the tree has them"]
 					: s.tile.count[s.i] > 1
 					? [`${group(s.tile.count[s.i])} events`, `most of them: ${s.tile.names[s.tile.name[s.i]]}`, `${time(s.tile.dur[s.i])} from the first to the last`]
-					: [s.tile.names[s.tile.name[s.i]], `${time(s.tile.dur[s.i])} at ${time(s.tile.start[s.i])}`],
+					: [s.tile.names[s.tile.name[s.i]], `${time(s.tile.dur[s.i])} at ${moment(s.tile.start[s.i])}`],
 			} : lane ? { x: e.clientX, y: e.clientY, lines: [shown(lane.name), `${lane.kind}${lane.process !== undefined && lane.process !== null ? ` of process ${shown(String(lane.process))}` : ""}`, "P pins it, H hides it, Shift+Q and Shift+E move it"] } : null);
+		},
+		// One finger moves, two zoom.
+		onTouchStart: (e: TouchEvent) => (touch.current = fingers(e)),
+		onTouchMove: (e: TouchEvent) => {
+			const [was, is] = [touch.current, fingers(e)];
+			touch.current = is;
+			if (was.n !== is.n)
+				return;
+			if (is.apart > 0 && was.apart > 0)
+				zoom((is.x - GUTTER) / width(), was.apart / is.apart);
+			view.current.y -= is.y - was.y;
+			pan(((was.x - is.x) / width()) * (view.current.t1 - view.current.t0));
 		},
 		onMouseLeave: () => {
 			hover.current = null;
@@ -810,123 +796,4 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 			</div>
 		</>
 	);
-}
-
-function lower(t: number[], at: number): number {
-	let [lo, hi] = [0, t.length];
-	while (lo < hi) {
-		const mid = (lo + hi) >> 1;
-		if (t[mid] < at)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
-// Asked for when the window rests, and only where they can be told apart.
-// What the server says of the window, asked for when it rests; until then what stood there before.
-function useWindow<T>(id: string, what: string, on: boolean, t: string, all: [number, number]): (T & { t0: number; t1: number }) | null {
-	const [a, put] = useState<(T & { t0: number; t1: number }) | null>(null);
-	useEffect(() => {
-		if (!on || isReport) {
-			put(null);
-			return;
-		}
-		const stop = new AbortController();
-		const wait = setTimeout(() => {
-			const [x, y] = (now().t ?? t).split(",").map(Number);
-			const [b, e] = y > x ? [x, y] : all;
-			const [t0, t1] = [Math.max(0, Math.floor(b)), Math.ceil(e)];
-			getJson<T>(`${api(id, what)}t0=${t0}&t1=${t1}`, stop.signal).then(
-				(v) => put({ ...v, t0, t1 }),
-				() => put(null), // the tiles say what is wrong
-			);
-		}, 300);
-		return () => {
-			clearTimeout(wait);
-			stop.abort();
-		};
-	}, [id, on, now().t]);
-	return a;
-}
-
-function SumsOf({ id, range, lanes }: { id: string; range: [number, number]; lanes: number[] }) {
-	const { h } = useSession();
-	const path = `${api(id, "sums")}?t0=${Math.max(0, Math.floor(range[0]))}&t1=${Math.ceil(range[1])}&lanes=${spans(lanes)}`;
-	const [at, settle] = useState("");
-	useEffect(() => {
-		const wait = setTimeout(() => settle(path), 200);
-		return () => clearTimeout(wait);
-	}, [path]);
-	const s = usePromise(() => (at ? getJson<Sums>(at) : null), [at]);
-	return (
-		<div class="sums">
-			<header>
-				<h2>{time(range[1] - range[0])} in {lanes.length} {lanes.length === 1 ? "lane" : "lanes"}</h2>
-				<button onClick={() => set({ range: "", box: "" })}>close</button>
-			</header>
-			<Loaded of={s}>{(v) => <SumTable v={v} sort={h.bsort ?? "-total"} />}</Loaded>
-		</div>
-	);
-}
-
-function SumTable({ v, sort }: { v: Sums; sort: string }) {
-	const rows = useMemo(() => v.name.map((_, i) => i), [v]);
-	const names = useMemo(() => v.name.map(shown), [v]);
-	const c = column("ns", v.total);
-	const e = column("ns", v.min, v.max);
-	const cols: Col[] = [
-		named("Name", (r) => names[r]),
-		numbers("total", "Total", 110, c, (r) => v.total[r], v.total[0]),
-		numbers("count", "Count", 90, COUNTS, (r) => v.count[r]),
-		numbers("avg", "Average", 110, e, (r) => v.total[r] / (v.count[r] || 1)),
-		numbers("min", "Least", 100, e, (r) => v.min[r]),
-		numbers("max", "Most", 100, e, (r) => v.max[r]),
-	];
-	return (
-		<>
-			<Table label="What is in it" cols={cols} rows={rows} sort={sort} onSort={(s) => set({ bsort: s })} onSelect={(r) => set({ sel: nameKey(v.name[r]), node: "" })} empty="Nothing is in it." />
-			{v.rest && v.rest.names > 0 && <p class="note">and {group(v.rest.names)} names more, with {time(v.rest.total)} in {group(v.rest.count)}</p>}
-		</>
-	);
-}
-
-// 0,1,2,5 as "0-2,5".
-function spans(ids: number[]): string {
-	const s = [...ids].sort((a, b) => a - b);
-	const ret: string[] = [];
-	for (let i = 0; i < s.length;) {
-		let k = i;
-		while (k + 1 < s.length && s[k + 1] === s[k] + 1)
-			k++;
-		ret.push(k > i ? `${s[i]}-${s[k]}` : `${s[i]}`);
-		i = k + 1;
-	}
-	return ret.join(",");
-}
-
-// The table of what is in the window.
-function Listing({ tiles, view, rows, onSelect }: { tiles: { tile: Tile; from: number; to: number }[]; view: { t0: number; t1: number }; rows: (Row | undefined)[]; onSelect: (s: Slice) => void }) {
-	const { h } = useSession();
-	const all = useMemo(() => {
-		const ret: Slice[] = [];
-		for (const { tile, from, to } of tiles)
-			for (let i = 0; i < tile.n && ret.length < 50_000; i++)
-				if (tile.start[i] < view.t1 && tile.start[i] + tile.dur[i] > view.t0 && tile.start[i] < to && (tile.start[i] >= from || from <= view.t0))
-					ret.push({ tile, i });
-		return ret;
-	}, [tiles, view.t0, view.t1]);
-	const ids = useMemo(() => all.map((_, i) => i), [all]);
-	const s = (r: number) => all[r];
-	const c = column("ns", all.map((x) => x.tile.dur[x.i]));
-	const b = column("ns", all.map((x) => x.tile.start[x.i]));
-	const cols: Col[] = [
-		named("Name", (r) => s(r).tile.names[s(r).tile.name[s(r).i]]),
-		{ key: "lane", head: "Lane", width: 180, text: (r) => shown(rows[s(r).tile.lane[s(r).i]]?.lane.name ?? ""), sort: (r) => s(r).tile.lane[s(r).i] },
-		numbers("start", "Begins", 120, b, (r) => s(r).tile.start[s(r).i]),
-		numbers("dur", "Took", 120, c, (r) => s(r).tile.dur[s(r).i]),
-		numbers("count", "Events", 90, COUNTS, (r) => s(r).tile.count[s(r).i]),
-	];
-	return <Table label="What is shown" cols={cols} rows={ids} sort={h.lsort ?? "start"} onSort={(x) => set({ lsort: x })} onSelect={(r) => onSelect(s(r))} empty="Nothing is in this window." />;
 }

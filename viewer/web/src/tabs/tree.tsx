@@ -98,7 +98,7 @@ function TreeTable({ t, h }: { t: Tree; h: Record<string, string> }) {
 		{
 			key: "name", head: "Scope or kernel", sort: () => 0, text: (r) => "  ".repeat(t.depth[r]) + t.names[t.name[r]], title: (r) => t.names[t.name[r]],
 			cell: (r) => (
-				<span class="v node" style={{ paddingLeft: `${Math.min(t.depth[r], 40) * 16}px` }}>
+				<span class="v node" style={{ "--level": Math.min(t.depth[r], 40) }}>
 					{t.size[r] > 1 ? (
 						<button class="twist" tabIndex={-1} aria-label={isOpen(t, v, r, toggled, all) ? "close" : "open"} onClick={(e) => {
 							e.stopPropagation();
