@@ -145,6 +145,19 @@ def test_a_list_its_keys_and_the_end(world, terminal):
     assert t.status() == 0
 
 
+def test_small(world, terminal):
+    """Forty columns and ten lines have all keys, and the end of what is typed."""
+    live(world)
+    t = terminal(ONE, size=(40, 10))
+    t.shows("step/forward")
+    t.keys("?")
+    for words in ("? help", "r rank", "d device", "n session", "w report", "Up, Down choose"):
+        t.shows(re.escape(words))
+    t.keys("x", "/")
+    t.keys("-l", "a text that is longer than the line is wide")
+    t.shows("filter: a text that.*wide_")
+
+
 def test_the_tree(world, terminal):
     live(world)
     t = terminal(f"{ONE} live")

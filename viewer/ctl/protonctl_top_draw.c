@@ -301,16 +301,40 @@ static const struct key_help {
 	{"d", "device", "what ran on the next GPU, then everything"},
 	{"n", "session", "the next live session"},
 	{"w", "report", "write a report of the session as a page"},
-	{"Enter", NULL, "open or close a name of the tree (also Left, Right)"},
-	{"Up, Down", NULL, "choose a row (also j, k, PgUp, PgDn, Home, End)"}};
+	{"Enter", "open", "open or close a name of the tree (also Left, Right)"},
+	{"Up, Down", "choose", "choose a row (also j, k, PgUp, PgDn, Home, End)"}};
 #define N_KEYS (sizeof(key_helps) / sizeof(key_helps[0]))
 
-static void draw_help(struct screen *s, int y, uint32_t room)
+#define HELP_COLS 74
+
+/* Where a line each does not fit, a word each. */
+static void draw_help_words(struct screen *s, int y, int end)
 {
 	struct text t = {0};
 	uint32_t i;
 
-	for (i = 0; i < N_KEYS && i < room; i++) {
+	for (i = 0; i < N_KEYS && y < end; i++) {
+		if (part(s, &t, "%s %s", key_helps[i].keys, key_helps[i].short_words))
+			continue;
+		put_line(s, y++, &t, A_NORMAL);
+		t.n = 0;
+		(void)part(s, &t, "%s %s", key_helps[i].keys, key_helps[i].short_words);
+	}
+	if (y < end)
+		put_line(s, y, &t, A_NORMAL);
+	text_fini(&t);
+}
+
+static void draw_help(struct screen *s, int y, int end)
+{
+	struct text t = {0};
+	uint32_t i;
+
+	if (end - y < (int)N_KEYS || s->term.width < HELP_COLS) {
+		draw_help_words(s, y, end);
+		return;
+	}
+	for (i = 0; i < N_KEYS; i++) {
 		t.n = 0;
 		text_fmt(&t, "  %-9s %s", key_helps[i].keys, key_helps[i].words);
 		put_line(s, y + (int)i, &t, A_NORMAL);
@@ -326,12 +350,12 @@ static void draw_foot(struct screen *s, int y)
 
 	if (s->typing) {
 		text_str(&t, "filter: ");
-		term_name(&s->term, &t, s->typed, 0);
+		term_name(&s->term, &t, s->typed, s->term.width - 9); /* its end is seen */
 		text_char(&t, '_');
 	} else if (s->words[0] != '\0') {
 		term_name(&s->term, &t, s->words, 0);
 	} else {
-		for (i = 0; i < N_KEYS && key_helps[i].short_words != NULL; i++)
+		for (i = 0; i < N_KEYS; i++)
 			if (*key_helps[i].keys == 's')
 				part(s, &t, "s sort:%s", top_sort_words[s->view.sort]);
 			else
@@ -378,7 +402,7 @@ void top_draw(struct screen *s)
 	}
 	text_fini(&t);
 	if (s->help)
-		draw_help(s, head, (uint32_t)(lines - head - 1));
+		draw_help(s, head, lines - 1);
 	else
 		draw_rows(s, head, (uint32_t)(lines - head - 2));
 	draw_foot(s, lines - 1);
