@@ -51,6 +51,20 @@ def test_tables_of_protonview_fit(world, width):
     assert "…" in narrow and narrow.rstrip().endswith("leaf")
 
 
+def test_names_give_way_last(world):
+    """Where no column may leave any more, names are cut further: forty columns are enough for a job's command."""
+    world.start()
+    world.job("bash", "-c", 'exec -a a_command_of_many_words_that_does_not_fit "$0"')
+    until("it is attached", lambda: world.ctl_json("jobs")["jobs"])
+    narrow = world.ctl("jobs", env={"COLUMNS": "40"}).stdout
+    assert columns(widest(narrow)) <= 40 and "…" in narrow, narrow
+
+
+def test_colours_are_seen_on_white(world):
+    hot = world.view("tree", KERNELS, "--color", "always").stdout
+    assert "\x1b[1;35m" in hot and not re.search(r"\x1b\[(1;)?33m", hot)
+
+
 def test_what_flat_leaves_out_is_said(world):
     narrow = world.view("flat", KERNELS, env={"COLUMNS": "80"}).stdout
     assert "not in this width: " in narrow and "class" in narrow.split("not in this width: ")[1]

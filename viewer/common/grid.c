@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define GAP 2u
+#define GAP        2u
+#define NAME_LEAST 8u
 
 void grid_init(struct grid *t, const struct grid_column *column, uint32_t n)
 {
@@ -115,6 +116,14 @@ static void fit(struct grid *t, uint32_t line, struct fit *f)
 	do {
 		sum = narrow(t, f);
 	} while (sum > line && leave(t, f));
+	for (i = 0; i < t->n && sum > line; i++) { /* nothing else may leave */
+		if (t->column[i].least == 0 || f->width[i] <= NAME_LEAST)
+			continue;
+		more = f->width[i] - NAME_LEAST;
+		more = more < sum - line ? more : sum - line;
+		f->width[i] -= more;
+		sum -= more;
+	}
 	for (i = 0; i < t->n && sum < line; i++) {
 		if (f->width[i] == 0)
 			continue;

@@ -10,8 +10,8 @@
 
 struct grid_column {
 	const char *head;
-	bool right;     /* numbers; else text */
-	uint8_t least;  /* a name may be cut to so many columns, from 8 on; 0: never */
+	bool right;    /* numbers; else text */
+	uint8_t least; /* a name is cut to so many columns before others leave, to 8 after; 0: never */
 	uint8_t leaves; /* the column that leaves first has the highest; 0: it stays */
 };
 

@@ -50,8 +50,8 @@ void term_style(const struct term *term, struct text *t, enum term_style s)
 		[STYLE_FAINT] = "\033[2m",
 		[STYLE_BOLD] = "\033[1m",
 		[STYLE_BAD] = "\033[1;31m",
-		[STYLE_HOT] = "\033[1;33m",
-		[STYLE_WARM] = "\033[33m",
+		[STYLE_HOT] = "\033[1;35m", /* yellow is not seen on white */
+		[STYLE_WARM] = "\033[35m",
 		[STYLE_MILD] = "\033[32m",
 		[STYLE_COOL] = "\033[36m"};
 
