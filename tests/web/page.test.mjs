@@ -302,6 +302,8 @@ describe("bars", () => {
 		const p = await open("s=1&tab=flame&flame=diff&base=2&table=1");
 		const row = await p.$$eval("tbody tr[role=row]:first-child td", (l) => l.slice(1, 4).map((c) => Number(c.textContent.replace("−", "-").replaceAll("\u202f", ""))));
 		assert.ok(Math.abs(row[1] - row[0] - row[2]) < 0.02, `${row}`);
+		const signs = await p.$$eval("tbody tr[role=row]", (l) => l.map((r) => [3, 4].map((i) => r.children[i].textContent[0])));
+		assert.ok(signs.some(([d]) => d === "−") && signs.every(([d, share]) => (d === "−") === (share === "−")), "one sign of minus");
 		await p.close();
 	});
 });
@@ -769,6 +771,7 @@ describe("a report", () => {
 		await p.evaluate(() => (location.hash = "tab=timeline&arrows=0"));
 		await settled(p);
 		assert.ok(await p.$eval("canvas", (c) => new Set(c.getContext("2d").getImageData(200, 30, 400, 1).data).size > 8), "its timeline is drawn");
+		assert.deepEqual(await p.$$eval(".bar-of button", (l) => l.map((e) => e.textContent)), ["all", "table"], "nothing is offered that only a server can do");
 		await p.close();
 		// In a notebook's cell, which has no address of its own.
 		writeFileSync(join(dir, "cell.html"), `<iframe sandbox="allow-scripts" srcdoc="${html.replaceAll("&", "&amp;").replaceAll('"', "&quot;")}"></iframe>`);

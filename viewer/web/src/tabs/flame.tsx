@@ -2,7 +2,7 @@
 import { useMemo } from "preact/hooks";
 import { type DiffAnswer, get, type Metric } from "../api";
 import { delta, family, inOrder, word } from "../color";
-import { chain, nameKey, percent, shown, sums, withUnit } from "../format";
+import { chain, fixed, nameKey, percent, shown, sums, withUnit } from "../format";
 import { Icicle } from "../icicle";
 import { differing, label, type Layout, mainOf, nested, type Order, ownOf, pathOf, type Tree, treeFrom, turned, unitFor, type Words } from "../model";
 import { AsTable, Choice, Find, Legend, Loaded, Pills } from "../parts";
@@ -181,6 +181,7 @@ function DiffBars({ x }: { x: DiffAnswer }) {
 	const selected = h.sel ? Array.from(t.name).findIndex((n) => nameKey(t.raw[n]) === h.sel) : -1;
 	const sign = (v: number) => (v > 0 ? "+" : "") + withUnit(v, unit);
 	const zero = (v: number) => (v > 0 ? v : 0);
+	const share = (i: number) => fixed(((zero(b[i]) - a[i]) / a[i]) * 100, 1); // %
 	if (h.table === "1") {
 		const c = sums(unit, a, b);
 		const rows = Int32Array.from({ length: t.n }, (_, i) => i);
@@ -189,13 +190,13 @@ function DiffBars({ x }: { x: DiffAnswer }) {
 			{ key: "a", head: "before", unit: c.unit, num: true, width: 120, text: (i) => c.text(a[i]), sort: (i) => zero(a[i]) },
 			{ key: "b", head: "after", unit: c.unit, num: true, width: 120, text: (i) => c.text(b[i]), sort: (i) => zero(b[i]) },
 			{ key: "d", head: "change", unit: c.unit, num: true, width: 120, text: (i) => c.text(zero(b[i]) - zero(a[i])), sort: (i) => Math.abs(zero(b[i]) - zero(a[i])) },
-			{ key: "%", head: "%", num: true, width: 90, text: (i) => (a[i] > 0 ? `${(((zero(b[i]) - a[i]) / a[i]) * 100).toFixed(1)}` : "new"), sort: (i) => (zero(b[i]) - zero(a[i])) / (zero(a[i]) || 1) },
+			{ key: "%", head: "%", num: true, width: 90, text: (i) => (a[i] > 0 ? share(i) : "new"), sort: (i) => (zero(b[i]) - zero(a[i])) / (zero(a[i]) || 1) },
 		];
 		return <Table label="Difference" cols={cols} rows={rows} sort={h.dsort ?? "-d"} onSort={(s) => set({ dsort: s })} selected={selected} onSelect={(i) => selectName(t.raw[t.name[i]])} empty="Both are empty." />;
 	}
 	const say = (box: number) => {
 		const i = l.node[box];
-		return [t.names[l.name[box]], `${withUnit(zero(a[i]), unit)} → ${withUnit(zero(b[i]), unit)}`, `${sign(zero(b[i]) - zero(a[i]))}${a[i] > 0 ? ` (${(((zero(b[i]) - a[i]) / a[i]) * 100).toFixed(1)} %)` : " (new)"}`];
+		return [t.names[l.name[box]], `${withUnit(zero(a[i]), unit)} → ${withUnit(zero(b[i]), unit)}`, `${sign(zero(b[i]) - zero(a[i]))}${a[i] > 0 ? ` (${share(i)} %)` : " (new)"}`];
 	};
 	if (!(l.w[0] > 0))
 		return <p class="none">Neither has anything of this.</p>;

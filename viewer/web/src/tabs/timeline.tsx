@@ -756,10 +756,10 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 		<>
 			<div class="bar-of">
 				<Find />
-				<button disabled={!sel} onClick={() => void next("prev")}>‹ before</button>
-				<button disabled={!sel} onClick={() => void next("next")}>next ›</button>
+				{!isReport && <button disabled={!sel} onClick={() => void next("prev")}>‹ before</button>}
+				{!isReport && <button disabled={!sel} onClick={() => void next("next")}>next ›</button>}
 				<button onClick={() => clamp(...all)}>all</button>
-				<Toggle on={h.arrows !== "0"} words="arrows" onChange={(on) => set({ arrows: on ? "" : "0" })} />
+				{!isReport && <Toggle on={h.arrows !== "0"} words="arrows" onChange={(on) => set({ arrows: on ? "" : "0" })} />}
 				{colors.size > 0 && <Toggle on={h.own !== "bars"} words="program's colours" onChange={(on) => set({ own: on ? "" : "bars" })} />}
 				{numbers.length > 0 && (
 					<details class="menu">
