@@ -60,7 +60,7 @@ try {
 			["operations", `s=${gpt2}&tab=ops`, {}],
 			["timeline", `s=${gpt2}&tab=timeline&t=41000000,43400000`, {}],
 			["steps", `s=${demo}&tab=steps`, {}],
-			["series", `s=${demo}&tab=series`, { dark: true }],
+			["series", `s=${demo}&tab=series`, { dark: true, height: 720 }],
 			["ranks", `s=${slow}&tab=ranks`, {}],
 			["memory", `s=${keeps}&tab=memory`, {}],
 			["sessions", `s=${demo}&tab=sessions`, {}],
@@ -68,8 +68,8 @@ try {
 		];
 	}
 	let bytes = 0;
-	for (const [name, hash, { dark = false, keys = [], more = 0 }] of shots) {
-		const p = await pageOf(b, { dark, width: 1280, height: 720 });
+	for (const [name, hash, { dark = false, keys = [], more = 0, height = 660 }] of shots) {
+		const p = await pageOf(b, { dark, width: 1280, height });
 		await p.goto(r.url);
 		await p.goto(`${r.url.replace(/\?.*/, "")}#${hash}`);
 		if (more === 0)
