@@ -40,7 +40,8 @@ def place(world):
         world.ctl("run", "-q", "-n", name, "-d", "both", *more, "--", "./train", env={"PROTOND_CUPTI_PATH": str(STUB), "PD_REPLAY_DUMP": str(dump)})
         world.ctl("delete", "replay")  # the player's own session
     subprocess.run([BUILD / "replay/gen", "leak", "13.0", dump], check=True)
-    world.ctl("run", "-q", "-n", "leak", "-s", "alloc", "--", "./train", env={"PROTOND_CUPTI_PATH": str(STUB), "PD_REPLAY_DUMP": str(dump)})
+    world.ctl("run", "-q", "-n", "leak", "-s", "alloc", "--", "./train",
+              env={"PROTOND_CUPTI_PATH": str(STUB), "PD_REPLAY_DUMP": str(dump), "PROTOND_CUPTI_BUFFERS": "64"})  # one for each step
     world.ctl("delete", "replay")
     world.view("export", "leak", "-o", "leak.protond")
     world.ctl("delete", "leak")
