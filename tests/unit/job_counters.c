@@ -39,15 +39,17 @@ const char *agent_env(const char *name)
 
 static long raw(long n, const long a[6])
 {
+	/* All read before: a sanitizer's call would take the registers. */
+	const long x = a[0], y = a[1], z = a[2], d = a[3], e = a[4], f = a[5];
 	long r;
 #if defined(__x86_64__)
-	register long r10 __asm__("r10") = a[3];
-	register long r8 __asm__("r8") = a[4];
-	register long r9 __asm__("r9") = a[5];
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	register long r9 __asm__("r9") = f;
 
 	__asm__ volatile("syscall"
 			 : "=a"(r)
-			 : "a"(n), "D"(a[0]), "S"(a[1]), "d"(a[2]), "r"(r10), "r"(r8), "r"(r9)
+			 : "a"(n), "D"(x), "S"(y), "d"(z), "r"(r10), "r"(r8), "r"(r9)
 			 : "rcx", "r11", "memory");
 #else
 #error "this test makes system calls of its own"
