@@ -12,6 +12,7 @@
 
 #include "config.h"
 #include "daemon_fake.h"
+#include "draw.h"
 #include "exited.h"
 #include "home.h"
 #include "host_clock.h"
@@ -27,16 +28,6 @@
 
 static char dir[64], db[96], sock[96];
 static pid_t daemon_pid;
-static uint64_t seed = 88172645463325252ull;
-
-static uint64_t random_u64(void)
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return seed;
-}
-
 /* --- the daemon --- */
 
 static int run_daemon(void)
@@ -180,7 +171,7 @@ static bool meet(struct fake *f, int fd, struct rv_ctl *ctl, int *ret_ctl)
 	memcpy(f->h.store, w.store, 16);
 	f->h.pid_start = process_start((uint32_t)getpid());
 	for (int i = 0; i < 16; i++)
-		f->h.uuid[i] = (uint8_t)random_u64();
+		f->h.uuid[i] = (uint8_t)draw();
 	const int boot = open("/proc/sys/kernel/random/boot_id", O_RDONLY);
 	char text[40] = "";
 
@@ -209,38 +200,35 @@ static void scribble(struct fake *f)
 	const uint64_t spans[][2] = {{0, 168}, {f->l.counts, 96},
 		{f->l.lanes, 4 * sizeof(struct ring_lane)}, {f->l.paths, 4096}, {f->l.names, 4096},
 		{f->l.data, 4096}, {0, f->l.file_bytes}};
-	const uint64_t *s = spans[random_u64() % 7];
-	uint64_t v = random_u64();
+	const uint64_t *s = spans[draw() % 7];
+	uint64_t v = draw();
 	int i;
 
-	if (random_u64() % 3 == 0)
+	if (draw() % 3 == 0)
 		v &= 0xff;
 	for (i = 0; i < 8; i++)
-		f->mem[s[0] + (random_u64() % (s[1] / 8)) * 8 + (uint64_t)i] =
-			(uint8_t)(v >> 8 * i);
+		f->mem[s[0] + (draw() % (s[1] / 8)) * 8 + (uint64_t)i] = (uint8_t)(v >> 8 * i);
 }
 
 static void one_mischief(struct fake *f, int fd)
 {
 	uint8_t junk[512];
 	int fds[16], i;
-	struct rv_export x = {
-		.request = 1, .session = (uint32_t)random_u64() % 3, .format = "hatchet"};
-	struct rv_state s = {.gpu = {.state = (uint16_t)random_u64()}};
+	struct rv_export x = {.request = 1, .session = (uint32_t)draw() % 3, .format = "hatchet"};
+	struct rv_state s = {.gpu = {.state = (uint16_t)draw()}};
 	struct rv_ring r = {0};
 
-	switch (random_u64() % 9) {
+	switch (draw() % 9) {
 	case 0:
-		fake_lane(f, (uint32_t)random_u64() % FAKE_LANES)->tail = random_u64() % 70000 * 8;
+		fake_lane(f, (uint32_t)draw() % FAKE_LANES)->tail = draw() % 70000 * 8;
 		break;
 	case 1:
 		for (i = 0; i < 500; i++)
-			fake_scope(f, (uint32_t)random_u64() % 4, (uint32_t)random_u64() % 9,
-				random_u64(), random_u64());
+			fake_scope(f, (uint32_t)draw() % 4, (uint32_t)draw() % 9, draw(), draw());
 		break;
 	case 2:
-		fake_session(f, 0, (enum session_verb)(random_u64() % 6),
-			(uint32_t)random_u64() % 3, (uint32_t)random_u64() % 9, mono_ns());
+		fake_session(f, 0, (enum session_verb)(draw() % 6), (uint32_t)draw() % 3,
+			(uint32_t)draw() % 9, mono_ns());
 		break;
 	case 3:
 		say(fd, &x, sizeof(x), RV_EXPORT, NULL, 0);
@@ -250,18 +238,18 @@ static void one_mischief(struct fake *f, int fd)
 		say(fd, &s, sizeof(s), RV_STATE, NULL, 0);
 		break;
 	case 5:
-		if (random_u64() % 8 == 0) {
+		if (draw() % 8 == 0) {
 			for (i = 0; i < 16; i++)
 				fds[i] = f->fd;
 			memcpy(r.uuid, f->h.uuid, 16);
-			say(fd, &r, sizeof(r), RV_RING, fds, 1 + random_u64() % 16);
+			say(fd, &r, sizeof(r), RV_RING, fds, 1 + draw() % 16);
 		}
 		break;
 	case 6:
-		if (random_u64() % 8 == 0) {
+		if (draw() % 8 == 0) {
 			for (i = 0; i < 512; i++)
-				junk[i] = (uint8_t)random_u64();
-			(void)!send(fd, junk, 8 + random_u64() % 500, MSG_NOSIGNAL | MSG_DONTWAIT);
+				junk[i] = (uint8_t)draw();
+			(void)!send(fd, junk, 8 + draw() % 500, MSG_NOSIGNAL | MSG_DONTWAIT);
 		}
 		break;
 	default:
@@ -281,13 +269,13 @@ static void evil_job(uint64_t number)
 		_exit(1);
 	for (i = 0; i < MISCHIEF; i++) {
 		one_mischief(&f, fd);
-		if (random_u64() % 8 == 0)
+		if (draw() % 8 == 0)
 			(void)poll(NULL, 0, 2); /* so that the daemon looks in between */
 	}
 	/* The last of it: a file that is short, or long, or a signal. */
-	switch (random_u64() % 4) {
+	switch (draw() % 4) {
 	case 0:
-		(void)!ftruncate(f.fd, (off_t)(random_u64() % f.l.file_bytes));
+		(void)!ftruncate(f.fd, (off_t)(draw() % f.l.file_bytes));
 		(void)poll(NULL, 0, 5);
 		break;
 	case 1:

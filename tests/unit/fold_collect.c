@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT. fold_collect.c: ceilings, what a collect gives, what the live views
  * read, and the law: attempted = stored + dropped. */
+#include "draw.h"
 #include "fold_job.h"
 #include "hist.h"
 #include "state.h"
@@ -860,15 +861,14 @@ END_TEST
 
 START_TEST(every_launch_is_somewhere)
 {
-	uint64_t seed = 88172645463325252u + (uint64_t)_i, stored = 0, launched = 0;
+	uint64_t stored = 0, launched = 0;
 	struct batch b;
 	uint32_t i;
 
+	seed += (uint64_t)_i;
 	start(1, 10 * SECOND);
 	for (i = 0; i < 2000; i++) {
-		seed ^= seed << 13;
-		seed ^= seed >> 7;
-		seed ^= seed << 17;
+		(void)draw();
 		if (seed % 3 != 0) {
 			put_launch(&lane, P_AB, 20 * SECOND + i, (uint32_t)(seed >> 8) % 500, 0);
 			launched++;

@@ -4,20 +4,16 @@
 
 #include "busy.h"
 #include "clockmap.h"
+#include "draw.h"
 #include "gpu_terms.h"
 #include "nodehash.h"
 #include "table.h"
 #include "window.h"
 #include "words.h"
 
-static uint64_t seed = 88172645463325252u;
-
 static uint32_t pick(uint32_t n)
 {
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return (uint32_t)(seed >> 33) % n;
+	return (uint32_t)(draw() >> 33) % n;
 }
 
 /* --- hashes: what Python's hashlib.blake2s(…, digest_size=16) gives */

@@ -7,25 +7,12 @@
 
 #include <sqlite3.h>
 
-static uint64_t seed;
-
-static uint64_t draw(void) /* xorshift */
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	return seed ^= seed << 17;
-}
-
 #define CHECK(is, ...) ck_assert_msg(is, __VA_ARGS__)
+#include "draw.h"
 #include "view_help.h"
 #include "zoom_check.h"
 
 #define THREADS 3u
-
-static uint32_t below(uint32_t n)
-{
-	return (uint32_t)(draw() % n);
-}
 
 struct made {
 	sqlite3 *db;

@@ -7,6 +7,7 @@
 
 #include <sqlite3.h>
 
+#include "draw.h"
 #include "quick.h"
 #include "summariser.h"
 #include "trace.h"
@@ -14,16 +15,6 @@
 #include "zoom.h"
 
 #define OPS 6000u
-
-static uint64_t seed;
-
-static uint32_t below(uint32_t n) /* xorshift */
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return (uint32_t)(seed % n);
-}
 
 struct op {
 	uint64_t start, end;

@@ -5,25 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "draw.h"
 #include "summary.h"
 
 #define NODES   40u
 #define THREADS 6u
 #define STREAMS 5u
-
-static uint64_t seed;
-
-static uint64_t draw(void) /* xorshift */
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	return seed ^= seed << 17;
-}
-
-static uint32_t below(uint32_t n)
-{
-	return (uint32_t)(draw() % n);
-}
 
 /* A chunk of our own, without bytes: what a reader would have of it. */
 struct model {

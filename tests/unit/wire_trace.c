@@ -8,6 +8,7 @@
 #include <time.h>
 #include <zstd.h>
 
+#include "draw.h"
 #include "trace.h"
 #include "trace_differ.h"
 
@@ -33,20 +34,6 @@ struct model {
 };
 
 static struct model model_a, model_b;
-static uint64_t seed;
-
-static uint64_t draw(void) /* xorshift */
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	return seed ^= seed << 17;
-}
-
-static uint32_t below(uint32_t n)
-{
-	return (uint32_t)(draw() % n);
-}
-
 static uint64_t any64(void)
 {
 	static const uint64_t edge[] = {0, 1, 127, 128, UINT32_MAX, 1ull << 32, INT64_MAX,

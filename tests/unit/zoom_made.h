@@ -10,6 +10,7 @@
 
 #include <sqlite3.h>
 
+#include "draw.h"
 #include "summariser.h"
 #include "trace.h"
 #include "view_help.h"
@@ -18,20 +19,6 @@
 #define NODES   30u
 #define THREADS 3u
 #define DEPTH   4u
-
-static uint64_t seed;
-
-static uint64_t draw(void) /* xorshift */
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	return seed ^= seed << 17;
-}
-
-static uint32_t below(uint32_t n)
-{
-	return (uint32_t)(draw() % n);
-}
 
 static void node_hash(uint32_t node, uint8_t ret[16])
 {
