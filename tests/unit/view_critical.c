@@ -325,6 +325,31 @@ START_TEST(what_a_call_waited_for)
 }
 END_TEST
 
+/* Work seems to end behind the call that waited for it: it is earlier, as far as no work begins before its launch. */
+START_TEST(a_clock_that_is_beside)
+{
+	static const struct {
+		uint8_t class;
+		uint64_t back; /* when the call came back; the work ends at 70 000 */
+		double gemm;   /* on the path */
+	} cases[] = {{CLASS_STREAM_SYNC, 75000, 60000}, {CLASS_STREAM_SYNC, 66000, 60000},
+		{CLASS_EVENT_SYNC, 66000, 60000}, {CLASS_DEVICE_SYNC, 66000, 60000},
+		{CLASS_STREAM_SYNC, 62000, 60000}, /* 8 000, and its launch */
+		{CLASS_STREAM_SYNC, 61000, 0}, {CLASS_STREAM_SYNC, 15000, 0}};
+	struct critical_graph g;
+	struct made m = {.e = {.n_scopes = 3, .n_ops = 1}};
+
+	m.scope[0] = scope(N_STEP, 0, 100000);
+	m.scope[1] = call(CLASS_EVENT_RECORD, 4000, 5000, 7, 77);
+	m.scope[2] = call(cases[_i].class, 6000, cases[_i].back, 7, 77);
+	m.op[0] = op(N_GEMM, 2000, 10000, 70000, 7);
+	settle(&m);
+	g = graph(&m, 0, 100000, 1);
+	ck_assert(on_path(&g, CRITICAL_COMPUTE, "gemm") == cases[_i].gemm);
+	critical_graph_fini(&g);
+}
+END_TEST
+
 /* Two kernels side by side, both waited for: with the longer one faster, the other bounds the step. */
 START_TEST(what_mending_gives_is_computed_anew)
 {
@@ -397,6 +422,7 @@ Suite *suite(void)
 	tcase_add_test(t, a_path_takes_the_whole_time);
 	tcase_add_test(t, a_step_that_is_known);
 	tcase_add_loop_test(t, what_a_call_waited_for, 0, 9);
+	tcase_add_loop_test(t, a_clock_that_is_beside, 0, 7);
 	tcase_add_test(t, what_mending_gives_is_computed_anew);
 	tcase_add_test(t, threads_and_names);
 	tcase_add_test(t, a_window_without_launches);

@@ -4,12 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "critical_label.h"
 #include "table.h"
 
 #define NONE    UINT32_MAX
 #define THREADS 64u  /* that launch work; further ones' scopes are not looked at */
 #define STREAMS 64u  /* that a wait for all of a GPU is a wait for */
 #define BACK    256u /* waits before a launch that are looked at */
+#define SKEW_NS \
+	50000u /* of the GPU's clock from the host's, at most; 8 to 20 us were seen on an H200 */
 
 /* In this order at the same time, so that all edges lead on. */
 enum place_kind { AT_OP_END, AT_HOST, AT_OP_START };
@@ -49,88 +52,15 @@ struct building {
 	uint32_t *wait, n_waits; /* scopes that make a stream wait, by stream and time */
 	struct recorded *record;
 	uint32_t n_records, cap_records;
-	struct table records, labels;
+	struct table records;
+	struct critical_labels labels;
 	uint32_t *stack, n_stack, cap_stack; /* scopes that are open, as they began */
 	bool failed;
 };
 
-/* --- labels: first one of each node and part, then of each name and part */
-
-struct label_key {
-	const struct critical_label *of;
-	uint32_t node;
-	enum critical_part part;
-	const char *name;
-};
-
-static bool label_is(const void *arg, uint32_t at)
-{
-	const struct label_key *k = arg;
-
-	return k->of[at].part == k->part && k->of[at].node == k->node;
-}
-
-static bool name_is(const void *arg, uint32_t at)
-{
-	const struct label_key *k = arg;
-
-	return k->of[at].part == k->part && strcmp(k->of[at].name, k->name) == 0;
-}
-
-/* node NONE: no name. */
 static uint32_t label_of(struct building *b, enum critical_part part, uint32_t node)
 {
-	struct critical_graph *g = b->to;
-	const struct label_key k = {g->label, node, part, NULL};
-	const uint32_t hash = table_mix(node, part),
-		       at = table_find(&b->labels, hash, label_is, &k);
-
-	if (at != TABLE_NONE)
-		return at;
-	if (!ROOM_FOR(g->label, g->cap_labels, g->n_labels) ||
-		table_add(&b->labels, hash, g->n_labels) == -ENOMEM) {
-		b->failed = true;
-		return 0;
-	}
-	g->label[g->n_labels] =
-		(struct critical_label){node != NONE ? b->e->known[node].name : "", node, part};
-	return g->n_labels++;
-}
-
-static uint32_t name_hash(const char *s, enum critical_part part)
-{
-	uint64_t h = 0xcbf29ce484222325u;
-
-	for (; *s != '\0'; s++)
-		h = (h ^ (unsigned char)*s) * 0x100000001b3u;
-	return table_mix(h, part);
-}
-
-/* The same name in several places is one. Those that are merged keep no place of their own in the list. */
-static void merge_labels(struct building *b)
-{
-	struct critical_graph *g = b->to;
-	uint32_t *to = malloc((g->n_labels + 1u) * sizeof(*to)), i, n = 0, hash, at;
-	struct table names = {0};
-
-	b->failed |= to == NULL;
-	for (i = 0; i < g->n_labels && !b->failed; i++) {
-		const struct critical_label l = g->label[i];
-		const struct label_key k = {g->label, 0, l.part, l.name};
-
-		hash = name_hash(l.name, l.part);
-		at = table_find(&names, hash, name_is, &k);
-		to[i] = at != TABLE_NONE ? at : n;
-		if (at != TABLE_NONE)
-			continue;
-		b->failed |= table_add(&names, hash, n) == -ENOMEM;
-		g->label[n++] = l;
-	}
-	for (i = 0; i < g->n_edges && !b->failed; i++)
-		g->edge[i].label = to[g->edge[i].label];
-	g->n_labels = n;
-	table_fini(&names);
-	free(to);
+	return critical_label(&b->labels, b->to, part, node);
 }
 
 static enum critical_part part_of_op(const struct event_op *o)
@@ -476,6 +406,56 @@ static void find_events(struct building *b)
 		qsort_r(b->wait, b->n_waits, sizeof(*b->wait), wait_order, b->e->scope);
 }
 
+/* --- the GPU's clock */
+
+static void at_least(
+	const struct building *b, uint32_t op, const struct event_scope *s, uint64_t *most)
+{
+	const uint64_t end = op != NONE ? b->e->op[op].end_ns : 0;
+
+	if (end > s->end_ns && end - s->end_ns <= SKEW_NS && end - s->end_ns > *most)
+		*most = end - s->end_ns;
+}
+
+/* By how much the work of a call that waited seems to end behind it, at most. */
+static uint64_t lateness(const struct building *b)
+{
+	const struct event_scope *s;
+	uint64_t most = 0;
+	uint32_t i;
+
+	for (s = b->e->scope; s < b->e->scope + b->e->n_scopes; s++) {
+		if ((s->flags & TRACE_CALL) == 0)
+			continue;
+		if (s->call.class == CLASS_STREAM_SYNC)
+			at_least(b, last_of(b, s->call.stream, s->begin_ns), s, &most);
+		if (s->call.class == CLASS_EVENT_SYNC)
+			at_least(b, b->awaited[s - b->e->scope], s, &most);
+		for (i = 0; i < b->n_streams && s->call.class == CLASS_DEVICE_SYNC; i++)
+			at_least(b, last_of(b, b->stream[i], s->begin_ns), s, &most);
+	}
+	return most;
+}
+
+/* CUPTI's times of the GPU are some microseconds beside the host's: a call that waits then seems to come back before its
+ * work ended. All work is earlier by that, as far as none begins before its launch. */
+static void settle_clock(struct building *b)
+{
+	uint64_t by = lateness(b);
+	struct event_op *o, *end = b->e->op + b->e->n_ops;
+
+	for (o = b->e->op; o < end; o++) {
+		const uint64_t room = o->start_ns - (o->launched ? o->launch_ns : 0);
+
+		if ((!o->launched || o->start_ns >= o->launch_ns) && room < by)
+			by = room;
+	}
+	for (o = b->e->op; o < end && by > 0; o++) {
+		o->start_ns -= by;
+		o->end_ns -= by;
+	}
+}
+
 /* --- edges */
 
 static void add_edge(struct building *b, uint32_t from, uint32_t label, uint64_t ns)
@@ -729,6 +709,12 @@ static void build(struct building *b, uint32_t tid)
 	b->by_stream = numbers(b, b->e->n_ops);
 	b->awaited = numbers(b, b->e->n_scopes);
 	b->wait = numbers(b, b->e->n_scopes);
+	if (b->failed)
+		return;
+	find_before(b);
+	find_streams(b);
+	find_events(b);
+	settle_clock(b);
 	find_threads(b, tid);
 	if (!b->failed)
 		find_moments(b);
@@ -738,18 +724,18 @@ static void build(struct building *b, uint32_t tid)
 		b->to->first = numbers(b, b->n_places + 2);
 	if (b->failed)
 		return;
-	find_before(b);
-	find_streams(b);
-	find_events(b);
 	find_edges(b, tid != 0);
-	if (!b->failed)
-		merge_labels(b);
+	b->failed = b->failed || b->labels.failed || critical_labels_merge(b->to) == -ENOMEM;
 }
 
 int critical_graph_new(const struct events *e, uint64_t begin_ns, uint64_t end_ns, uint32_t tid,
 	struct critical_graph *ret)
 {
-	struct building b = {.e = e, .to = ret, .begin_ns = begin_ns, .end_ns = end_ns};
+	struct building b = {.e = e,
+		.to = ret,
+		.begin_ns = begin_ns,
+		.end_ns = end_ns,
+		.labels = {.known = e->known}};
 
 	*ret = (struct critical_graph){.n_nodes = 0};
 	build(&b, tid);
@@ -764,7 +750,7 @@ int critical_graph_new(const struct events *e, uint64_t begin_ns, uint64_t end_n
 	free(b.record);
 	free(b.stack);
 	table_fini(&b.records);
-	table_fini(&b.labels);
+	table_fini(&b.labels.at);
 	if (!b.failed)
 		return 0;
 	critical_graph_fini(ret);

@@ -32,7 +32,7 @@ struct critical_graph { /* critical_graph_fini() */
 };
 
 /* Of [begin_ns, end_ns), until its thread tid is at the end; tid 0: until all of it is done. With the threads that launch.
- * -ENOMEM. */
+ * Moves e's work where the GPU's clock is behind the host's. -ENOMEM. */
 int critical_graph_new(const struct events *e, uint64_t begin_ns, uint64_t end_ns, uint32_t tid,
 	struct critical_graph *ret);
 void critical_graph_fini(struct critical_graph *g);
