@@ -5,8 +5,7 @@ import sys
 
 from judge import check, judge
 from sync_room import kineto, recorded
-from torch_room import sql
-
+from torch_room import costs, sql
 
 
 def launches():
@@ -41,4 +40,9 @@ def off():
     check("off: none of it", not sql(env, "select * from calls"), "calls in a session without a switch")
 
 
-judge((launches, overhead, off), sys.argv[2:])
+def cost():
+    costs("queue", {"w1": 1.02, "w3": 1.02})
+    costs("overhead", {"w1": 1.02, "w3": 1.02})
+
+
+judge((launches, overhead, off, cost), sys.argv[2:])
