@@ -740,6 +740,16 @@ def test_collectives(world):
     """) == {"/dist.all_reduce": 2, "/dist.broadcast": 1, "/dist.isend": 1, "/dist.irecv": 1}
 
 
+def test_the_last_step_ends_before_ranks_part(world):
+    assert names(world, "standin", """
+        import torch.distributed as dist
+        net, optimizer = small()
+        for _ in range(2):
+            train(net, optimizer)
+        dist.destroy_process_group()
+    """) == {**steps(2), "/dist.broadcast": 1}
+
+
 def test_graphs(world):
     assert names(world, "standin", """
         graph = torch.cuda.CUDAGraph()

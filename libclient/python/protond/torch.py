@@ -578,6 +578,22 @@ def _patch_collectives(torch):
                 setattr(c10d, name, wrapper)
 
 
+def _ends_steps(function):
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        _step_sign(ends_only=True)
+        return function(*args, **kwargs)
+    return wrapper
+
+
+def _patch_teardown(torch):
+    """Ranks part behind the loop, which takes NCCL half a second: no part of its last step."""
+    distributed = sys.modules.get("torch.distributed")
+    function = getattr(distributed, "destroy_process_group", None)
+    if callable(function):
+        distributed.destroy_process_group = _ends_steps(function)
+
+
 def _patch_graphs(torch):
     graph = getattr(getattr(torch, "cuda", None), "CUDAGraph", None)
     if graph is not None and "replay" in vars(graph):
@@ -585,7 +601,7 @@ def _patch_graphs(torch):
 
 
 _PATCHES = (_patch_modules, _patch_autograd, _patch_profiler, _patch_operators, _patch_optimizers, _patch_loaders,
-            _patch_collectives, _patch_graphs)
+            _patch_collectives, _patch_teardown, _patch_graphs)
 
 
 def _patch(torch):

@@ -26,3 +26,7 @@ class P2POp:
 
 def batch_isend_irecv(ops):
     return [one.op(one.tensor, one.peer) for one in ops]
+
+
+def destroy_process_group(group=None):
+    broadcast(None, 0)  # something that has a name
