@@ -1,5 +1,6 @@
-# SPDX-License-Identifier: MIT. test_recorded.py: sessions recorded on two H200s, each with a fault planted, and what bottlenecks says of them.
-"""tests/recorded/fault-NAME is of `tests/gpu/run.sh faults`, ranks-NAME of `tests/gpu/run.sh ranks DIR parallel slow_rank`."""
+# SPDX-License-Identifier: MIT. test_recorded.py: sessions recorded on H200s, each with a fault planted, and what bottlenecks says of them.
+"""tests/recorded/fault-NAME is of `tests/gpu/run.sh faults`, ranks-NAME of `tests/gpu/run.sh ranks DIR parallel slow_rank`,
+of two GPUs, slow_rank of four."""
 import gzip
 import json
 import os
@@ -15,8 +16,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "tests/recorded").glob("*.protond.gz"))
 # What each fault's rule is, out of the program that recorded it.
 RULE = dict(re.findall(r'"(\w+)": "(\w+)"', re.search(r"RULE = \{.*?\}", (ROOT / "tests/gpu/faults.py").read_text(), re.S)[0]))
-# HIGH beside the planted fault, and true: a checkpoint's copies are no computing, two ranks of a small model wait for the host.
-ALSO_HIGH = {"fault-slow": {"exposed_copy"}, "ranks-ddp": {"launch_bound"}, "ranks-tensor": {"slow_steps"}}
+# HIGH beside the planted fault, and true: a checkpoint's copies are no computing, two ranks of a small model wait for the host; in the
+# last step of some the ranks part, which takes half a second.
+ALSO_HIGH = {"fault-slow": {"exposed_copy"}, "ranks-ddp": {"launch_bound"}, "ranks-tensor": {"slow_steps"}, "ranks-slow_rank": {"slow_steps"}}
 
 
 def asked(tmp_path, name, *words):
@@ -61,12 +63,12 @@ def test_others_formulas_agree_on_what_computed(tmp_path):
 def test_the_rank_that_others_wait_for(tmp_path):
     data, rows = asked(tmp_path, "ranks-slow_rank", "ranks")
     late = max(data["processes"], key=lambda p: p["others_wait_ns"])
-    assert late["rank"] == 1 and 150e6 < late["others_wait_ns"] < 230e6  # 20.2 ms more in each of 10 steps
+    assert late["rank"] == 3 and 150e6 < late["others_wait_ns"] < 230e6  # 20.2 ms more in each of 10 steps
     assert sum(p["others_wait_ns"] > 0 for p in data["processes"]) == 1
     assert all(r["most"] >= r["median"] >= r["least"] for r in rows)
     _, rows = asked(tmp_path, "ranks-slow_rank", "bottlenecks")
     words = next(r for r in rows if r["rule"] == "slow_rank")
-    assert "Rank 1 comes last" in words["words"] and "h.1 / extra" in words["where"]
+    assert "Rank 3 comes last" in words["words"] and "h.1 / extra" in words["where"]
 
 
 @pytest.mark.parametrize("name", ["fault-alloc", "ranks-slow_rank"])

@@ -90,6 +90,8 @@ def same(text):
     """A screen without what another run has otherwise: numbers, times, how wide columns are, which of two comes first."""
     text = re.sub(r"\s+overhead [\d.]+%\s+of a core", "", text)
     text = re.sub(r"(?m)^warning +\d+ events were dropped;[^;]*? why\n", "", text)  # on a machine that has more to do
+    text = text.replace(" MFLOP/s", " GFLOP/s")  # of a busy machine
+    text = re.sub(r"(STATE|finalized|active) +(SOURCE|run|session) ", r"\1 ", text)  # where the others leave room for it
     text = re.sub(r"just now|[\d.]+ (ns|us|ms|s|min \d+ s|min) ago", "T ago", text)
     text = re.sub(r"[\d.:-]*\d([\d.:-]*)( (ns|us|ms|s|min|h|B|KiB|MiB|GiB))?\b", "0", text)
     lines = (re.sub(r"[ ├└│─▁-█]+", " ", line).strip() for line in text.splitlines())

@@ -57,8 +57,8 @@ INPUTS = {
     "never_active": ("fault-none", "DELETE FROM active"),
     "no_time": ("fault-none", "UPDATE active SET end_ns=begin_ns", "UPDATE session SET active_ns=0"),
     "older": ("fault-none", "PRAGMA user_version=1"),
-    "rank_without_timeline": ("ranks-slow_rank", f"DELETE FROM trace WHERE process{LAST}"),
-    "rank_missing": ("ranks-slow_rank", *(f"DELETE FROM {table} WHERE process{LAST}" for table in ("cell", "member", "busy", "device", "step")),
+    "rank_without_timeline": ("ranks-fsdp", f"DELETE FROM trace WHERE process{LAST}"),
+    "rank_missing": ("ranks-fsdp", *(f"DELETE FROM {table} WHERE process{LAST}" for table in ("cell", "member", "busy", "device", "step")),
                      f"DELETE FROM process WHERE id{LAST}", f"DELETE FROM trace WHERE process{LAST}"),
     "many_ranks": ("ranks-ddp", more_ranks),
 }
