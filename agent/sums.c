@@ -76,7 +76,7 @@ static uint64_t clock_after(void)
 {
 	atomic_thread_fence(memory_order_seq_cst);
 #if defined(__x86_64__)
-	_mm_lfence();
+	__builtin_ia32_lfence();
 #endif
 	return agent_clock_inline();
 }

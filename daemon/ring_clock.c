@@ -6,16 +6,12 @@
 
 #include "host_clock.h"
 
-#if defined(__x86_64__)
-#include <x86intrin.h>
-#endif
-
 #define BRACKETS 20
 
 static uint64_t tsc(void)
 {
 #if defined(__x86_64__)
-	return __rdtsc();
+	return __builtin_ia32_rdtsc();
 #else
 	return mono_ns();
 #endif
