@@ -29,9 +29,11 @@ $(B)/tests/main.o: tests/unit/main.c $(B)/flags
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -c -o $@ $<
 .SECONDEXPANSION:
+# A test's own file: -O2 took two thirds of the time that all of them compile, and they run for no longer without it.
+TEST_O := -Og
 $(UNIT): $(B)/tests/%: tests/unit/%.c $(B)/tests/main.o $(B)/flags $$(call ar,$$(call room_of,$$*))
 	@mkdir -p $(@D)
-	$(CC) -Itests/unit $(call inc_of,$*) $(PKG_CFL) $(ALL_CFLAGS) \
+	$(CC) -Itests/unit $(call inc_of,$*) $(PKG_CFL) $(ALL_CFLAGS) $(TEST_O) \
 		-Wno-frame-larger-than -Wno-overlength-strings -Wno-null-dereference \
 		$(ALL_LDFLAGS) -o $@ $< $(B)/tests/main.o -Wl,--start-group $(filter %.a,$^) -Wl,--end-group \
 		$(LIB_CHECK) $(LIB_DAEMON) $(LIB_VIEWER) -ldl $(LD_$*)
