@@ -336,10 +336,12 @@ long() {
         phase "much at once"
         PD_STORM=10 limit=400 scenario storm build tests/scenario/test_storm.py
         PD_JOBS=256 PD_SCOPES=720000000 PD_SESSIONS=10000 limit=400 scenario load build tests/scenario/test_load.py
-        phase "liars"
+        phase "liars, and all rounds of unit tests under a sanitizer"
         PD_LIAR_SECONDS=180 limit=260 scenario liars build tests/scenario/test_liar.py -k harm_nobody
         sanitized address,undefined
-        limit=300 build "build, sanitizers" "${make_with[@]}" tests-scenario &&
+        mapfile -t need < <(targets "${units[@]}")
+        limit=300 build "build, sanitizers" "${make_with[@]}" tests-scenario "${need[@]}" &&
+                PD_ROUNDS_ALL=1 unit asan "$tree" "${units[@]}" &&
                 PD_LIAR_SECONDS=180 limit=260 scenario asan-liars "$tree" tests/scenario/test_liar.py -k harm_nobody &&
                 limit=600 scenario asan-scenario "$tree" "${pytest_with[@]}" tests/scenario -k "not ($hostile)"
         sanitized thread

@@ -5,15 +5,6 @@
 
 #include <errno.h>
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#endif
-
 /* --- memory that runs out: the n-th allocation from now fails (0: none does) */
 
 #ifndef SANITIZED
@@ -813,8 +804,8 @@ Suite *suite(void)
 	TCase *c = tcase_create("property");
 
 	tcase_set_timeout(c, 120);
-	tcase_add_loop_test(c, often_is_as_once, 0, 10);
-	tcase_add_loop_test(c, restored_is_as_never_ended, 0, 20);
+	tcase_add_loop_test(c, often_is_as_once, 0, rounds(10));
+	tcase_add_loop_test(c, restored_is_as_never_ended, 0, rounds(20));
 	tcase_add_test(c, without_what_is_in_flight_it_differs);
 	tcase_add_test(c, a_newer_pending_is_told);
 	tcase_add_test(c, an_older_pending_is_read);

@@ -128,7 +128,7 @@ Suite *suite(void)
 	TCase *tc = tcase_create("refresh");
 
 	tcase_set_timeout(tc, 120);
-	tcase_add_loop_test(tc, goes_on, 0, 8);
+	tcase_add_loop_test(tc, goes_on, 0, rounds(8));
 	suite_add_tcase(s, tc);
 	return s;
 }

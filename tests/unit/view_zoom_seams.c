@@ -209,7 +209,7 @@ Suite *suite(void)
 	TCase *tc = tcase_create("seams");
 
 	tcase_set_timeout(tc, 120);
-	tcase_add_loop_test(tc, seams, 0, 8);
+	tcase_add_loop_test(tc, seams, 0, all_rounds() ? 8 : 4);
 	tcase_add_test(tc, each_once);
 	suite_add_tcase(s, tc);
 	return s;

@@ -381,7 +381,7 @@ Suite *suite(void)
 	TCase *tc = tcase_create("summary");
 
 	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc, sums, 0, 60);
+	tcase_add_loop_test(tc, sums, 0, rounds(60));
 	tcase_add_loop_test(tc, sizes, 0, 8);
 	tcase_add_test(tc, without_memory);
 	suite_add_tcase(s, tc);
