@@ -12,46 +12,25 @@
 #include "pages.h"
 #include "profile_head.h"
 #include "profile_put.h"
+#include "profile_scan.h"
 #include "session_terms.h"
 
-/* clang-format off */
-/* Of all processes, or of ?2. */
-#define ALL " WHERE session = ?1"
-#define ONE " WHERE session = ?1 AND process = ?2"
-#define CELL "SELECT take(node, device, class, count, sum_ns, open, process"
-#define MORE ", bytes, untimed, segment"
-#define HIST ", min_ns, max_ns, hist, buckets"
-#define METRIC "SELECT take(node, name, kind, value, segment) FROM metric"
-#define CONFIG "SELECT take(node, grid_x, grid_y, grid_z, block_x, block_y, block_z, registers,"   \
-	" static_shared, dynamic_shared, count) FROM config"
-#define NODE "SELECT take(id, parent, kind, name) FROM node"
-#define STATEMENTS(X) /* each _ONE follows its own kind */                                         \
-	X(CELL, CELL MORE HIST ") FROM cell" ALL)                                                  \
-	X(CELL_ONE, CELL MORE HIST ") FROM cell" ONE)                                              \
-	X(LEAN, CELL MORE ") FROM cell" ALL)                                                       \
-	X(LEAN_ONE, CELL MORE ") FROM cell" ONE)                                                   \
-	X(BRIEF, CELL ") FROM cell" ALL)                                                           \
-	X(BRIEF_ONE, CELL ") FROM cell" ONE)                                                       \
-	X(METRIC, METRIC ALL)                                                                      \
-	X(METRIC_ONE, METRIC ONE)                                                                  \
-	X(CONFIG, CONFIG ALL)                                                                      \
-	X(CONFIG_ONE, CONFIG ONE)                                                                  \
-	X(NODE, NODE " WHERE id = ?1")                                                             \
-	X(NODES, NODE " WHERE id BETWEEN ?1 AND ?2")
-/* clang-format on */
+/* Of a cell's row: what a brief one has, a lean one, all. */
+#define CELL "node", "device", "class", "count", "sum_ns", "open", "process"
+#define LEAN CELL, "bytes", "untimed", "segment"
+#define FULL LEAN, "min_ns", "max_ns", "hist", "buckets"
+static const struct scan_columns brief_cells = {TABLE_cell, 7, {CELL}},
+				 lean_cells = {TABLE_cell, 10, {LEAN}},
+				 full_cells = {TABLE_cell, 14, {FULL}},
+				 metrics = {TABLE_metric, 5,
+					 {"node", "name", "kind", "value", "segment"}},
+				 configs = {TABLE_config, 11,
+					 {"node", "grid_x", "grid_y", "grid_z", "block_x",
+						 "block_y", "block_z", "registers", "static_shared",
+						 "dynamic_shared", "count"}},
+				 nodes = {TABLE_node, 4, {"id", "parent", "kind", "name"}};
 
-enum {
-#define X(name, sql) SQL_##name,
-	STATEMENTS(X)
-#undef X
-};
-static const char *const statements[] = {
-#define X(name, sql) sql,
-	STATEMENTS(X)
-#undef X
-};
-
-/* Of a cell's row, in the order of CELL, MORE and HIST. */
+/* In the order of FULL. */
 enum cell_column {
 	CELL_NODE,
 	CELL_DEVICE,
@@ -75,81 +54,31 @@ enum cell_column {
 #define SLOTS_LARGE 8192u /* then the rest is likely to be filled, too */
 #define MAP_FIRST   16384u
 
-/* --- statements */
-
-/* Rows are not stepped to one by one: every statement has one aggregate of ours, which is called
- * with each of them. 100 000 cells take 19 ms this way, and 25 ms with sqlite3_column_int64(). */
-static void take(sqlite3_context *c, int n, sqlite3_value **v)
-{
-	struct tree_load *t = sqlite3_user_data(c);
-
-	(void)n;
-	t->r = t->row(t, v);
-	if (t->r < 0)
-		sqlite3_result_error(c, "", 0); /* ends the statement; the words are in l->e */
-}
-
-static void take_end(sqlite3_context *c)
-{
-	sqlite3_result_null(c);
-}
-
-/* With NULL for t: nobody calls it any more, and it is gone. */
-static int take_register(sqlite3 *db, struct tree_load *t)
-{
-	return sqlite3_create_function(db, "take", -1, SQLITE_UTF8 | SQLITE_DIRECTONLY, t, NULL,
-		t != NULL ? take : NULL, t != NULL ? take_end : NULL);
-}
-
-static int take_all(struct tree_load *t, sqlite3_stmt *st, take_fn *row)
-{
-	int r;
-
-	t->row = row;
-	t->r = 0;
-	r = sqlite3_step(st);
-	if (t->r == 0 && r != SQLITE_ROW)
-		t->r = load_db_error(t->l);
-	(void)sqlite3_reset(st);
-	return t->r;
-}
-
 /* Each row of the selected processes; all processes go in one pass. */
-static int each_row(struct tree_load *t, int which, take_fn *row)
+static int each_row(struct tree_load *t, const struct scan_columns *c, scan_fn *row)
 {
 	struct load *l = t->l;
-	bool one = select_is_one(l->select);
-	uint32_t i, n = one ? l->n_processes : 1;
-	sqlite3_stmt *st;
-	int r;
+	uint32_t i;
+	int r = 0;
 
-	r = load_prepare(l, statements[which + one], &st);
-	for (i = 0; r == 0 && i < n; i++) {
-		if (one)
-			(void)sqlite3_bind_int64(st, 2, l->process[i].id);
-		r = take_all(t, st, row);
-	}
-	(void)sqlite3_finalize(st);
+	if (!select_is_one(l->select))
+		return scan_rows(t->scan, c, SCAN_SESSION, l->session, 0, row, t);
+	for (i = 0; r == 0 && i < l->n_processes; i++)
+		r = scan_rows(t->scan, c, SCAN_PROCESS, l->session, l->process[i].id, row, t);
 	return r;
 }
 
-static uint64_t value_u64(sqlite3_value *v) /* negative: 0 */
+static uint64_t field_sum(struct tree_load *t, const struct field *f)
 {
-	int64_t i = sqlite3_value_int64(v);
-
-	return i < 0 ? 0 : (uint64_t)i;
+	return load_plausible(t->l, field_i64(f), DAMAGED_SUMS);
 }
 
-static uint64_t value_sum(struct tree_load *t, sqlite3_value *v)
+static const char *field_text(
+	struct load *l, const struct field *f) /* in the profile; NULL: -ENOMEM */
 {
-	return load_plausible(t->l, sqlite3_value_int64(v), DAMAGED_SUMS);
-}
+	const bool text = f->type == FIELD_TEXT && f->p != NULL;
 
-static const char *value_text(struct load *l, sqlite3_value *v) /* in the profile; NULL: -ENOMEM */
-{
-	const char *s = (const char *)sqlite3_value_text(v);
-
-	return profile_text(l->p, s == NULL ? "" : s, (size_t)sqlite3_value_bytes(v));
+	return profile_text(l->p, text ? (const char *)f->p : "", text ? f->n : 0);
 }
 
 /* --- slots */
@@ -231,11 +160,10 @@ static int slot_of(struct tree_load *t, int64_t id, uint32_t *ret)
 
 /* --- cells */
 
-static int add_share(struct tree_load *t, struct slot *s, sqlite3_value **v, uint64_t ns)
+static int add_share(struct tree_load *t, struct slot *s, const struct field *v, uint64_t ns)
 {
 	struct load *l = t->l;
-	int64_t device = sqlite3_value_int64(v[CELL_DEVICE]),
-		process = sqlite3_value_int64(v[CELL_PROCESS]);
+	int64_t device = field_i64(&v[CELL_DEVICE]), process = field_i64(&v[CELL_PROCESS]);
 	struct share **at, *h;
 	struct load_device *d;
 	uint32_t i;
@@ -310,13 +238,14 @@ static int add_hist(struct tree_load *t, struct durations *d, const struct hist_
 	return 0;
 }
 
-static int add_durations(struct tree_load *t, struct slot *s, sqlite3_value **v)
+static int add_durations(struct tree_load *t, struct slot *s, const struct field *v)
 {
-	const uint64_t count = value_sum(t, v[CELL_COUNT]), untimed = value_sum(t, v[CELL_UNTIMED]);
+	const uint64_t count = field_sum(t, &v[CELL_COUNT]),
+		       untimed = field_sum(t, &v[CELL_UNTIMED]);
 	const bool timed = count != untimed; /* else these are of nothing */
-	const uint64_t min = timed ? value_sum(t, v[CELL_MIN]) : 0,
-		       max = timed ? value_sum(t, v[CELL_MAX]) : 0;
-	sqlite3_value *old = v[CELL_HIST], *now = v[CELL_BUCKETS];
+	const uint64_t min = timed ? field_sum(t, &v[CELL_MIN]) : 0,
+		       max = timed ? field_sum(t, &v[CELL_MAX]) : 0;
+	const struct field *old = &v[CELL_HIST], *now = &v[CELL_BUCKETS];
 	struct profile_durations *sum;
 	struct hist_counts h;
 
@@ -327,11 +256,10 @@ static int add_durations(struct tree_load *t, struct slot *s, sqlite3_value **v)
 		s->durations->sum.min_ns = UINT64_MAX;
 	}
 	sum = &s->durations->sum;
-	if (sqlite3_value_type(now) != SQLITE_NULL)
-		(void)hist_unpack(sqlite3_value_blob(now), (size_t)sqlite3_value_bytes(now), &h);
+	if (now->type != FIELD_NULL)
+		(void)hist_unpack(now->p, now->n, &h);
 	else
-		hist_unpack_old(
-			sqlite3_value_blob(old), (size_t)sqlite3_value_bytes(old), min, max, &h);
+		hist_unpack_old(old->p, old->n, min, max, &h);
 	if (add_hist(t, s->durations, &h) < 0)
 		return -ENOMEM;
 	if (!timed)
@@ -398,21 +326,21 @@ static bool is_for_proton(const struct tree_load *t, uint64_t class)
 	return gpu_class_is_kernel(gpu_class_known(class));
 }
 
-static int cell_row(struct tree_load *t, sqlite3_value **v)
+static int cell_row(void *arg, const struct field *v)
 {
-	uint64_t class = value_u64(v[CELL_CLASS]), count = value_sum(t, v[CELL_COUNT]),
-		 ns = value_sum(t, v[CELL_SUM]);
+	struct tree_load *t = arg;
+	uint64_t class = field_u64(&v[CELL_CLASS]), count = field_sum(t, &v[CELL_COUNT]),
+		 ns = field_sum(t, &v[CELL_SUM]);
 	bool brief = load_is_brief(t->l->select);
 	struct slot *s;
 	uint32_t at;
 	int r;
 
-	if (t->l->select->one_phase &&
-		sqlite3_value_int64(v[CELL_SEGMENT]) != (int64_t)t->l->select->phase)
+	if (t->l->select->one_phase && field_i64(&v[CELL_SEGMENT]) != (int64_t)t->l->select->phase)
 		return 0;
 	if (t->l->p->head.files != MODE_NONE && !is_for_proton(t, class))
 		return 0;
-	r = slot_of(t, sqlite3_value_int64(v[CELL_NODE]), &at);
+	r = slot_of(t, field_i64(&v[CELL_NODE]), &at);
 	if (r < 0)
 		return r;
 	s = &t->slot[at];
@@ -422,7 +350,7 @@ static int cell_row(struct tree_load *t, sqlite3_value **v)
 		s->has_cpu = t->has[COL_CPU_TIME] = true;
 		s->cpu = load_sum(s->cpu, ns);
 		s->calls = load_sum(s->calls, count);
-		t->l->open_scopes = load_sum(t->l->open_scopes, value_sum(t, v[CELL_OPEN]));
+		t->l->open_scopes = load_sum(t->l->open_scopes, field_sum(t, &v[CELL_OPEN]));
 		t->l->only_open += count == 0 && ns == 0;
 		if (s->class != 0 || t->l->select->lean)
 			return 0; /* the durations shown are the GPU's, where it has any */
@@ -436,11 +364,11 @@ static int cell_row(struct tree_load *t, sqlite3_value **v)
 		*s->durations = (struct durations){.sum.min_ns = UINT64_MAX};
 	s->class = gpu_class_known(class);
 	if (gpu_classes[s->class].counts == COUNTS_KERNEL)
-		r = add_kernels(t, s, count, ns, brief ? 0 : value_sum(t, v[CELL_UNTIMED]));
+		r = add_kernels(t, s, count, ns, brief ? 0 : field_sum(t, &v[CELL_UNTIMED]));
 	else if (gpu_classes[s->class].counts >= COUNTS_SYNC)
 		r = add_calls(t, s, gpu_classes[s->class].counts, count, ns);
 	else
-		r = add_copies(t, s, count, ns, brief ? 0 : value_sum(t, v[CELL_BYTES]));
+		r = add_copies(t, s, count, ns, brief ? 0 : field_sum(t, &v[CELL_BYTES]));
 	if (r == 0)
 		r = add_share(t, s, v, ns);
 	return r < 0 || t->l->select->lean ? r : add_durations(t, s, v);
@@ -450,33 +378,31 @@ static int cell_row(struct tree_load *t, sqlite3_value **v)
 
 /* SQLite has no NaN: rows.c writes it as this text, for a sum is no text otherwise, and of a property
  * as an empty BLOB. */
-static bool is_nan(sqlite3_value **v)
+static bool is_nan(const struct field *v)
 {
-	const int type = sqlite3_value_type(v[3]);
-	const char *text;
-
-	if (value_u64(v[2]) == KIND_PROPERTY)
-		return type == SQLITE_BLOB && sqlite3_value_bytes(v[3]) == 0;
-	text = type == SQLITE_TEXT ? (const char *)sqlite3_value_text(v[3]) : NULL;
-	return text != NULL && strcmp(text, "nan") == 0;
+	if (field_u64(&v[2]) == KIND_PROPERTY)
+		return v[3].type == FIELD_BLOB && v[3].n == 0;
+	return v[3].type == FIELD_TEXT && v[3].n == 3 && memcmp(v[3].p, "nan", 3) == 0;
 }
 
-static int user_value(struct tree_load *t, sqlite3_value **v, struct value *ret)
+static int user_value(struct tree_load *t, const struct field *v, struct value *ret)
 {
 	if (is_nan(v)) {
 		*ret = (struct value){.type = VALUE_F64, .f = (double)NAN};
 		return 1;
 	}
-	switch (sqlite3_value_type(v[3])) {
-	case SQLITE_INTEGER:
-		*ret = (struct value){.type = VALUE_I64, .i = sqlite3_value_int64(v[3])};
+	switch (v[3].type) {
+	case FIELD_I64:
+		*ret = (struct value){.type = VALUE_I64, .i = v[3].i};
 		return 1;
-	case SQLITE_FLOAT:
-		*ret = (struct value){.type = VALUE_F64, .f = sqlite3_value_double(v[3])};
+	case FIELD_F64:
+		*ret = (struct value){.type = VALUE_F64, .f = v[3].f};
 		return 1;
-	case SQLITE_TEXT:
-		*ret = (struct value){.type = VALUE_STR, .s = value_text(t->l, v[3])};
+	case FIELD_TEXT:
+		*ret = (struct value){.type = VALUE_STR, .s = field_text(t->l, &v[3])};
 		return ret->s == NULL ? load_no_memory(t) : 1;
+	case FIELD_NULL:
+	case FIELD_BLOB:
 	default:
 		t->l->skipped_values++;
 		return 0;
@@ -501,15 +427,16 @@ static bool is_plausible(const struct value *v)
 	return f >= 0 && f <= (double)PLAUSIBLE_MAX;
 }
 
-static int metric_row(struct tree_load *t, sqlite3_value **v)
+static int metric_row(void *arg, const struct field *v)
 {
-	uint64_t kind = value_u64(v[2]);
+	struct tree_load *t = arg;
+	uint64_t kind = field_u64(&v[2]);
 	struct user_value *u;
 	const char *name;
 	uint32_t cap;
 	int r;
 
-	if (t->l->select->one_phase && sqlite3_value_int64(v[4]) != (int64_t)t->l->select->phase)
+	if (t->l->select->one_phase && field_i64(&v[4]) != (int64_t)t->l->select->phase)
 		return 0;
 	if (t->n_user == t->cap_user) {
 		cap = t->cap_user == 0 ? 256 : t->cap_user * 2;
@@ -523,7 +450,7 @@ static int metric_row(struct tree_load *t, sqlite3_value **v)
 	r = user_value(t, v, &u->v);
 	if (r <= 0)
 		return r;
-	name = value_text(t->l, v[1]);
+	name = field_text(t->l, &v[1]);
 	if (name == NULL)
 		return load_no_memory(t);
 	u->metric = profile_find_metric(t->l->p, name);
@@ -538,7 +465,7 @@ static int metric_row(struct tree_load *t, sqlite3_value **v)
 		t->l->damaged |= 1u << DAMAGED_SUMS;
 		return 0;
 	}
-	r = slot_of(t, sqlite3_value_int64(v[0]), &u->slot);
+	r = slot_of(t, field_i64(&v[0]), &u->slot);
 	if (r == 0)
 		t->n_user++;
 	return r;
@@ -546,10 +473,11 @@ static int metric_row(struct tree_load *t, sqlite3_value **v)
 
 /* --- nodes */
 
-static int fill_row(struct tree_load *t, sqlite3_value **v)
+static int fill_row(void *arg, const struct field *v)
 {
-	int64_t kind = sqlite3_value_int64(v[2]);
-	const int64_t id = sqlite3_value_int64(v[0]);
+	struct tree_load *t = arg;
+	int64_t kind = field_i64(&v[2]);
+	const int64_t id = field_i64(&v[0]);
 	uint32_t at, up;
 	struct slot *s;
 	int r;
@@ -558,13 +486,13 @@ static int fill_row(struct tree_load *t, sqlite3_value **v)
 		at = *map_find(t, id) - 1;
 	if (at == 0 || at == UINT32_MAX || t->slot[at].name != NULL)
 		return 0; /* another session's, in the range that was scanned */
-	r = slot_of(t, sqlite3_value_int64(v[1]), &up); /* may move them all */
+	r = slot_of(t, field_i64(&v[1]), &up); /* may move them all */
 	if (r < 0)
 		return r;
 	s = &t->slot[at];
 	s->up = up;
 	s->kind = kind >= 0 && kind <= UINT8_MAX ? (uint8_t)kind : NODE_SCOPE;
-	s->name = value_text(t->l, v[3]);
+	s->name = field_text(t->l, &v[3]);
 	t->named++;
 	return s->name == NULL ? load_no_memory(t) : 0;
 }
@@ -574,19 +502,15 @@ static int fetch(struct tree_load *t, uint32_t first, uint32_t last)
 {
 	const int64_t least = t->least, most = t->most;
 	const bool close = ((uint64_t)most - (uint64_t)least) / 4 < last - first;
-	sqlite3_stmt *st;
 	uint32_t i;
-	int r = load_prepare(t->l, statements[close ? SQL_NODES : SQL_NODE], &st);
+	int r = 0;
 
 	t->least = INT64_MAX;
 	t->most = INT64_MIN;
-	for (i = first; r == 0 && i < (close ? first + 1 : last); i++) {
-		(void)sqlite3_bind_int64(st, 1, close ? least : t->slot[i].id);
-		if (close)
-			(void)sqlite3_bind_int64(st, 2, most);
-		r = take_all(t, st, fill_row);
-	}
-	(void)sqlite3_finalize(st);
+	if (close)
+		return scan_rows(t->scan, &nodes, SCAN_ID, least, most, fill_row, t);
+	for (i = first; r == 0 && i < last; i++)
+		r = scan_rows(t->scan, &nodes, SCAN_ID, t->slot[i].id, t->slot[i].id, fill_row, t);
 	return r;
 }
 
@@ -672,10 +596,11 @@ static int add_nodes(struct tree_load *t)
 
 /* --- launch configurations */
 
-static int config_row(struct tree_load *t, sqlite3_value **v)
+static int config_row(void *arg, const struct field *v)
 {
+	struct tree_load *t = arg;
 	struct profile *p = t->l->p;
-	uint32_t *at = map_find(t, sqlite3_value_int64(v[0])), i;
+	uint32_t *at = map_find(t, field_i64(&v[0])), i;
 	struct profile_config *c;
 
 	if (*at == 0 || p->n_configs >= PROFILE_NODES_MAX)
@@ -687,36 +612,38 @@ static int config_row(struct tree_load *t, sqlite3_value **v)
 		p->config = c;
 	}
 	c = &p->config[p->n_configs++];
-	*c = (struct profile_config){.node = t->slot[*at - 1].local, .count = value_sum(t, v[10])};
+	*c = (struct profile_config){.node = t->slot[*at - 1].local, .count = field_sum(t, &v[10])};
 	for (i = 0; i < 3; i++) {
-		c->grid[i] = (uint32_t)value_u64(v[1 + i]);
-		c->block[i] = (uint32_t)value_u64(v[4 + i]);
+		c->grid[i] = (uint32_t)field_u64(&v[1 + i]);
+		c->block[i] = (uint32_t)field_u64(&v[4 + i]);
 	}
-	c->registers = (uint32_t)value_u64(v[7]);
-	c->static_shared = (uint32_t)value_u64(v[8]);
-	c->dynamic_shared = (uint32_t)value_u64(v[9]);
+	c->registers = (uint32_t)field_u64(&v[7]);
+	c->static_shared = (uint32_t)field_u64(&v[8]);
+	c->dynamic_shared = (uint32_t)field_u64(&v[9]);
 	return 0;
 }
 
 /* --- the whole */
 
-static int load_tree(struct load *l)
+static const struct scan_columns *cells(const struct profile_select *s)
 {
-	int r, cells = load_is_brief(l->select) ? SQL_BRIEF : l->select->lean ? SQL_LEAN : SQL_CELL;
-	struct tree_load t = {.l = l};
-	uint32_t root;
+	return load_is_brief(s) ? &brief_cells : s->lean ? &lean_cells : &full_cells;
+}
 
-	if (take_register(l->db, &t) != SQLITE_OK)
-		return load_db_error(l);
-	r = slot_of(&t, 0, &root); /* first, so that ids mostly come in order */
+static int load_tree(struct load *l, struct scan *scan)
+{
+	struct tree_load t = {.l = l, .scan = scan};
+	uint32_t root;
+	int r = slot_of(&t, 0, &root); /* first, so that ids mostly come in order */
+
 	t.least = INT64_MAX;
 	t.most = INT64_MIN;
 	if (r == 0)
-		r = each_row(&t, cells, cell_row);
+		r = each_row(&t, cells(l->select), cell_row);
 	if (r == 0)
 		r = load_columns(&t);
 	if (r == 0)
-		r = each_row(&t, SQL_METRIC, metric_row);
+		r = each_row(&t, &metrics, metric_row);
 	if (r == 0)
 		r = fetch_all(&t);
 	if (r == 0)
@@ -726,20 +653,21 @@ static int load_tree(struct load *l)
 	if (r == 0)
 		r = load_values(&t);
 	if (r == 0 && !l->select->lean)
-		r = each_row(&t, SQL_CONFIG, config_row);
-	(void)take_register(l->db, NULL);
+		r = each_row(&t, &configs, config_row);
 	free(t.slot);
 	free(t.map);
 	free(t.user);
 	return r;
 }
 
-int profile_load(struct sqlite3 *db, int64_t id, const struct profile_select *s,
+/* pages: -EAGAIN where some cannot be read. */
+static int load(struct sqlite3 *db, int64_t id, const struct profile_select *s, bool pages,
 	struct profile **ret_profile, struct err *e)
 {
 	static const struct profile_select all;
 	struct load l = {.db = db, .session = id, .select = s != NULL ? s : &all, .e = e};
 	bool own_transaction = sqlite3_get_autocommit(db) != 0;
+	struct scan *scan = NULL;
 	int r;
 
 	l.p = profile_new();
@@ -750,9 +678,12 @@ int profile_load(struct sqlite3 *db, int64_t id, const struct profile_select *s,
 		profile_free(l.p);
 		return r;
 	}
-	r = load_head(&l);
+	r = scan_open(&l, pages, &scan);
 	if (r == 0)
-		r = load_tree(&l);
+		r = load_head(&l);
+	if (r == 0)
+		r = load_tree(&l, scan);
+	scan_close(scan);
 	if (own_transaction)
 		(void)sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
 	free(l.process);
@@ -762,4 +693,12 @@ int profile_load(struct sqlite3 *db, int64_t id, const struct profile_select *s,
 	else
 		*ret_profile = l.p;
 	return r;
+}
+
+int profile_load(struct sqlite3 *db, int64_t id, const struct profile_select *s,
+	struct profile **ret_profile, struct err *e)
+{
+	const int r = load(db, id, s, true, ret_profile, e);
+
+	return r == -EAGAIN ? load(db, id, s, false, ret_profile, e) : r;
 }

@@ -90,13 +90,11 @@ struct user_value {
 	struct value v;
 };
 
-struct tree_load;
-typedef int take_fn(struct tree_load *t, sqlite3_value **v);
+struct scan;
 
 struct tree_load {
 	struct load *l;
-	take_fn *row; /* what takes the rows that are being read, and what it said */
-	int r;
+	struct scan *scan;
 	struct slot *slot;
 	uint32_t n, cap, named;
 	int64_t least, most; /* ids of those that came since fetch() began */

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pages.h"
+#include "btree.h"
 #include "schema.h"
 #include "text.h"
 
@@ -23,7 +23,7 @@ struct target {
 	const struct schema_table *t;
 	struct recovered_table *found;
 	uint32_t root;                    /* 0: not known */
-	uint8_t column[PAGES_FIELDS_MAX]; /* of each field of a record */
+	uint8_t column[BTREE_FIELDS_MAX]; /* of each field of a record */
 	uint32_t n_fields;
 	bool has_rowid, has_hole;
 	bool is_guess;   /* root and column */
@@ -32,7 +32,7 @@ struct target {
 };
 
 struct job {
-	struct pages *from;
+	struct btree *from;
 	sqlite3 *to;
 	sqlite3_stmt *hole;
 	struct target target[TABLE_MAX];
@@ -90,7 +90,7 @@ static void add_field(struct target *t, uint8_t column)
 {
 	if (column != NO_COLUMN && memchr(t->column, column, t->n_fields) != NULL)
 		return; /* of the key, so it stands before the others */
-	if (t->n_fields < PAGES_FIELDS_MAX)
+	if (t->n_fields < BTREE_FIELDS_MAX)
 		t->column[t->n_fields++] = column;
 }
 
@@ -383,7 +383,7 @@ static int guess_roots(struct job *j)
 	for (i = 0; r == 0 && i < TABLE_MAX; i++) {
 		struct target *t = &j->target[i];
 
-		if (t->root != 0 || pages_user_version(j->from) <= (i == TABLE_trace))
+		if (t->root != 0 || btree_user_version(j->from) <= (i == TABLE_trace))
 			continue;
 		(void)sqlite3_bind_text(q, 1, t->t->name, -1, SQLITE_STATIC);
 		if (sqlite3_step(q) == SQLITE_ROW)
@@ -398,7 +398,7 @@ static int guess_roots(struct job *j)
 
 static int copy_tables(struct job *j, bool guessed)
 {
-	const struct pages_visit v = {.row = table_row, .lack = lack, .arg = j};
+	const struct btree_visit v = {.want = UINT64_MAX, .row = table_row, .lack = lack, .arg = j};
 	uint32_t i;
 	int r = 0;
 
@@ -408,7 +408,7 @@ static int copy_tables(struct job *j, bool guessed)
 		if (t->root == 0 || t->is_guess != guessed || t->found->left_out)
 			continue;
 		j->walked = t;
-		r = pages_walk(j->from, t->root, &v);
+		r = btree_walk(j->from, t->root, &v);
 		t->has_hole |= t->found->gone && is_by_session(t);
 		close_hole(j, t, INT64_MAX);
 	}
@@ -418,9 +418,9 @@ static int copy_tables(struct job *j, bool guessed)
 
 static int copy_rows(struct job *j)
 {
-	struct pages_visit v = {.row = schema_row, .lack = lack, .arg = j};
+	struct btree_visit v = {.want = UINT64_MAX, .row = schema_row, .lack = lack, .arg = j};
 	uint32_t at = 1;
-	int r = pages_walk(j->from, 1, &v);
+	int r = btree_walk(j->from, 1, &v);
 
 	if (r == 0)
 		r = guess_roots(j);
@@ -429,8 +429,8 @@ static int copy_rows(struct job *j)
 	if (r == 0)
 		r = copy_tables(j, true);
 	v.row = orphan_row;
-	for (; r == 0 && pages_orphan(j->from, &at); at++)
-		r = pages_walk(j->from, at, &v);
+	for (; r == 0 && btree_orphan(j->from, &at); at++)
+		r = btree_walk(j->from, at, &v);
 	return r;
 }
 
@@ -539,14 +539,14 @@ static int finish(struct job *j, const struct recover *r)
 
 static int check(const struct job *j, const char *path)
 {
-	if (pages_application(j->from) != SCHEMA_APPLICATION_ID)
+	if (btree_application(j->from) != SCHEMA_APPLICATION_ID)
 		return err_set(j->e, -EBADMSG, "%s is not a protond database", path);
-	if (pages_user_version(j->from) > SCHEMA_VERSION)
+	if (btree_user_version(j->from) > SCHEMA_VERSION)
 		return err_set(j->e, -EBADMSG,
 			"%s was made by a newer protond (schema %u, this program knows %d); use "
 			"that "
 			"version's protonview",
-			path, pages_user_version(j->from), SCHEMA_VERSION);
+			path, btree_user_version(j->from), SCHEMA_VERSION);
 	return 0;
 }
 
@@ -560,7 +560,7 @@ int recover(const char *from, struct sqlite3 *to, struct recover *r, struct err 
 		return err_set(e, -ENOMEM, "out of memory");
 	j->to = to;
 	j->e = e;
-	code = pages_open(from, &j->from, e);
+	code = btree_open(from, &j->from, e);
 	if (code == 0)
 		code = check(j, from);
 	if (code == 0)
@@ -572,7 +572,7 @@ int recover(const char *from, struct sqlite3 *to, struct recover *r, struct err 
 	for (i = 0; i < TABLE_MAX; i++)
 		(void)sqlite3_finalize(j->target[i].insert);
 	(void)sqlite3_finalize(j->hole);
-	pages_close(j->from);
+	btree_close(j->from);
 	free(j);
 	return code;
 }
