@@ -4,6 +4,7 @@
  */
 #include "btree.h"
 
+#include <endian.h>
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -23,6 +24,7 @@
 #define INNER_TABLE   0x05
 #define INNER_INDEX   0x02
 #define PAYLOAD_FIRST 4096u
+#define PAD           8u /* behind a page, and a payload */
 #define KEY_FIELDS    3u /* the first two */
 #define BEFORE        1  /* of a walk: what was looked at is before what is wanted, */
 #define BEHIND        2  /* or behind */
@@ -187,7 +189,7 @@ static bool make_room(struct btree *p, uint32_t n)
 	p->frame = calloc((size_t)n + 1, sizeof(*p->frame));
 	p->seen = calloc((size_t)n + 1, sizeof(*p->seen));
 	for (i = 0; i < DEPTH_MAX && p->frame != NULL && p->seen != NULL; i++) {
-		p->level[i] = malloc(p->page_bytes);
+		p->level[i] = malloc(p->page_bytes + PAD);
 		if (p->level[i] == NULL)
 			break;
 	}
@@ -415,24 +417,13 @@ static uint32_t varint(const uint8_t *p, size_t n, uint64_t *ret)
 	return 0;
 }
 
+/* Of 1 to 8 bytes; what it loads behind them is in the buffer's PAD. */
 static int64_t integer(const uint8_t *p, uint64_t bytes)
 {
-	switch (bytes) {
-	case 0:
-		return 0;
-	case 1:
-		return (int8_t)p[0];
-	case 2:
-		return (int16_t)be16(p);
-	case 3:
-		return (int16_t)be16(p) * 256 + p[2];
-	case 4:
-		return (int32_t)be32(p);
-	case 6:
-		return (int64_t)(int16_t)be16(p) * ((int64_t)1 << 32) + be32(p + 2);
-	default:
-		return (int64_t)((uint64_t)be32(p) << 32 | be32(p + 4));
-	}
+	uint64_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return (int64_t)be64toh(v) >> (64 - 8 * bytes);
 }
 
 /* More than there can be where no value is of the type. */
@@ -453,7 +444,7 @@ static void take_field(uint64_t serial, const uint8_t *p, uint64_t bytes, struct
 		ret->n = (uint32_t)bytes;
 	} else if (serial > 0) {
 		ret->type = serial == 7 ? FIELD_F64 : FIELD_I64;
-		ret->i = serial == 9 ? 1 : integer(p, bytes);
+		ret->i = bytes > 0 ? integer(p, bytes) : serial == 9;
 	}
 }
 
@@ -512,7 +503,7 @@ static bool grow(struct btree *p, size_t want)
 
 	while (cap < want)
 		cap *= 2;
-	more = cap == p->cap ? p->payload : realloc(p->payload, cap);
+	more = cap == p->cap ? p->payload : realloc(p->payload, cap + PAD);
 	if (more == NULL)
 		return false;
 	p->payload = more;

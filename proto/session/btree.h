@@ -37,9 +37,9 @@ struct record {
 
 /* What a walk finds, in the order of keys. */
 struct btree_visit {
-	uint64_t want;                                 /* fields, a bit each */
-	int (*row)(void *arg, const struct record *r); /* < 0 ends the walk */
-	void (*lack)(void *arg, bool page); /* a page, or a record, that cannot be read */
+	uint64_t want;                           /* fields, a bit each */
+	int (*row)(void *arg, struct record *r); /* < 0 ends the walk */
+	void (*lack)(void *arg, bool page);      /* a page, or a record, that cannot be read */
 	/* Where a record is by its row id, or by the first two fields of its key: < 0 before what is wanted, > 0 behind it.
 	 * NULL: all of a tree is wanted, of whose pages no other walk was. */
 	int (*side)(void *arg, const struct record *r);

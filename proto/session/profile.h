@@ -137,7 +137,8 @@ struct profile {
 	struct profile_device *device;
 	struct profile_durations *durations; /* [n_nodes], or NULL */
 	uint32_t n_configs;
-	struct profile_config *config; /* launch configurations, by node; none when lean */
+	struct profile_config
+		*config; /* launch configurations, by node; none where they are left out */
 	struct arena *arena;
 };
 
@@ -154,7 +155,8 @@ struct profile_select {
 		       `process` */
 	bool one_phase; /* false: all segments */
 	uint32_t phase; /* the segment, when one_phase */
-	bool lean;      /* leave out durations and config, which a tree does not show */
+	bool lean;      /* leave out durations and config, which a tree does not show, */
+	bool configs;   /* but not the latter */
 	bool brief;     /* of our metrics only times, counts, calls and copies */
 	bool file;      /* to be written as a file that Proton has: see session_mode */
 	uint64_t

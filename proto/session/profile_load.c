@@ -15,38 +15,17 @@
 #include "profile_scan.h"
 #include "session_terms.h"
 
-/* Of a cell's row: what a brief one has, a lean one, all. */
-#define CELL "node", "device", "class", "count", "sum_ns", "open", "process"
-#define LEAN CELL, "bytes", "untimed", "segment"
-#define FULL LEAN, "min_ns", "max_ns", "hist", "buckets"
-static const struct scan_columns brief_cells = {TABLE_cell, 7, {CELL}},
-				 lean_cells = {TABLE_cell, 10, {LEAN}},
-				 full_cells = {TABLE_cell, 14, {FULL}},
-				 metrics = {TABLE_metric, 5,
-					 {"node", "name", "kind", "value", "segment"}},
-				 configs = {TABLE_config, 11,
-					 {"node", "grid_x", "grid_y", "grid_z", "block_x",
-						 "block_y", "block_z", "registers", "static_shared",
-						 "dynamic_shared", "count"}},
-				 nodes = {TABLE_node, 4, {"id", "parent", "kind", "name"}};
-
-/* In the order of FULL. */
-enum cell_column {
-	CELL_NODE,
-	CELL_DEVICE,
-	CELL_CLASS,
-	CELL_COUNT,
-	CELL_SUM,
-	CELL_OPEN,
-	CELL_PROCESS,
-	CELL_BYTES,
-	CELL_UNTIMED,
-	CELL_SEGMENT,
-	CELL_MIN,
-	CELL_MAX,
-	CELL_HIST,
-	CELL_BUCKETS
-};
+/* clang-format off */
+#define W(column) (1ull << (column))
+#define BRIEF W(CELL_process) | W(CELL_node) | W(CELL_device) | W(CELL_class) | W(CELL_count) | W(CELL_sum_ns) | W(CELL_open)
+#define LEAN  BRIEF | W(CELL_segment) | W(CELL_bytes) | W(CELL_untimed)
+#define FULL  LEAN | W(CELL_min_ns) | W(CELL_max_ns) | W(CELL_hist) | W(CELL_buckets)
+static const struct scan_columns brief_cells = {TABLE_cell, BRIEF}, lean_cells = {TABLE_cell, LEAN},
+	full_cells = {TABLE_cell, FULL},
+	metrics = {TABLE_metric, W(METRIC_segment) | W(METRIC_node) | W(METRIC_name) | W(METRIC_kind) | W(METRIC_value)},
+	configs = {TABLE_config, (W(CONFIG_count) << 1) - W(CONFIG_node)}, /* all from node on */
+	nodes = {TABLE_node, W(NODE_id) | W(NODE_parent) | W(NODE_kind) | W(NODE_name)};
+/* clang-format on */
 
 /* So many that their array is a mapping of its own: what is not used costs no page, and growing
  * copies nothing. The map is used all over, so it begins small. */
@@ -107,11 +86,16 @@ static int grow_slots(struct tree_load *t)
 	return 0;
 }
 
-static int grow_map(struct tree_load *t)
+/* For one slot more than there are. */
+static int make_map(struct tree_load *t)
 {
-	uint32_t cap = t->map_cap == 0 ? MAP_FIRST : t->map_cap * 4, i;
-	uint32_t *map = calloc(cap, sizeof(*map));
+	uint32_t cap = MAP_FIRST, i, *map;
 
+	while (cap / 2 <= t->n)
+		cap *= 4;
+	if (cap <= t->map_cap)
+		return 0;
+	map = calloc(cap, sizeof(*map));
 	if (map == NULL)
 		return load_no_memory(t);
 	free(t->map);
@@ -122,39 +106,46 @@ static int grow_map(struct tree_load *t)
 	return 0;
 }
 
-/* Where ids follow each other, which they mostly do, a slot is where the first one's distance says. */
-static bool slot_guess(const struct tree_load *t, int64_t id, uint32_t *ret)
+/* PROFILE_NONE: it has none. Where ids follow each other, which they mostly do, a slot is where the first one's distance says,
+ * and there is no map. */
+static int slot_find(struct tree_load *t, int64_t id, uint32_t *ret)
 {
 	const uint64_t at = t->n < 2 ? 0 : (uint64_t)id - (uint64_t)t->slot[1].id + 1;
+	int r = 0;
 
-	if (at >= t->n || t->slot[at].id != id)
-		return false;
-	*ret = (uint32_t)at;
-	return true;
+	if (at < t->n && t->slot[at].id == id) {
+		*ret = (uint32_t)at;
+		return 0;
+	}
+	r = make_map(t);
+	if (r == 0)
+		*ret = *map_find(t, id) - 1;
+	return r;
 }
 
 static int slot_of(struct tree_load *t, int64_t id, uint32_t *ret)
 {
-	uint32_t *at;
+	int r = 0;
 
-	if (slot_guess(t, id, ret))
-		return 0;
+	*ret = PROFILE_NONE;
+	if (t->n > 0 && (t->unsorted || id <= t->slot[t->n - 1].id))
+		r = slot_find(t, id, ret);
+	if (r < 0 || *ret != PROFILE_NONE)
+		return r;
 	if (t->n >= PROFILE_NODES_MAX)
 		return err_set(
 			t->l->e, -EBADMSG, "the session has more than %u nodes", PROFILE_NODES_MAX);
-	if ((t->n == t->cap && grow_slots(t) < 0) || (t->n >= t->map_cap / 2 && grow_map(t) < 0))
+	if ((t->n == t->cap && grow_slots(t) < 0) || (t->map != NULL && make_map(t) < 0))
 		return -ENOMEM;
-	at = map_find(t, id);
-	if (*at == 0) {
-		t->unsorted |= t->n > 0 && t->slot[t->n - 1].id > id;
-		t->least = id < t->least ? id : t->least;
-		t->most = id > t->most ? id : t->most;
-		if (t->n == SLOTS_LARGE)
-			pages_large(t->slot, t->cap * sizeof(*t->slot));
-		t->slot[t->n] = (struct slot){.id = id, .local = PROFILE_NONE};
-		*at = ++t->n;
-	}
-	*ret = *at - 1;
+	t->unsorted |= t->n > 0 && t->slot[t->n - 1].id > id;
+	t->least = id < t->least ? id : t->least;
+	t->most = id > t->most ? id : t->most;
+	if (t->n == SLOTS_LARGE)
+		pages_large(t->slot, t->cap * sizeof(*t->slot));
+	t->slot[t->n] = (struct slot){.id = id, .local = PROFILE_NONE};
+	*ret = t->n++;
+	if (t->map != NULL)
+		*map_find(t, id) = t->n;
 	return 0;
 }
 
@@ -163,7 +154,7 @@ static int slot_of(struct tree_load *t, int64_t id, uint32_t *ret)
 static int add_share(struct tree_load *t, struct slot *s, const struct field *v, uint64_t ns)
 {
 	struct load *l = t->l;
-	int64_t device = field_i64(&v[CELL_DEVICE]), process = field_i64(&v[CELL_PROCESS]);
+	int64_t device = field_i64(&v[CELL_device]), process = field_i64(&v[CELL_process]);
 	struct share **at, *h;
 	struct load_device *d;
 	uint32_t i;
@@ -240,12 +231,12 @@ static int add_hist(struct tree_load *t, struct durations *d, const struct hist_
 
 static int add_durations(struct tree_load *t, struct slot *s, const struct field *v)
 {
-	const uint64_t count = field_sum(t, &v[CELL_COUNT]),
-		       untimed = field_sum(t, &v[CELL_UNTIMED]);
+	const uint64_t count = field_sum(t, &v[CELL_count]),
+		       untimed = field_sum(t, &v[CELL_untimed]);
 	const bool timed = count != untimed; /* else these are of nothing */
-	const uint64_t min = timed ? field_sum(t, &v[CELL_MIN]) : 0,
-		       max = timed ? field_sum(t, &v[CELL_MAX]) : 0;
-	const struct field *old = &v[CELL_HIST], *now = &v[CELL_BUCKETS];
+	const uint64_t min = timed ? field_sum(t, &v[CELL_min_ns]) : 0,
+		       max = timed ? field_sum(t, &v[CELL_max_ns]) : 0;
+	const struct field *old = &v[CELL_hist], *now = &v[CELL_buckets];
 	struct profile_durations *sum;
 	struct hist_counts h;
 
@@ -329,18 +320,18 @@ static bool is_for_proton(const struct tree_load *t, uint64_t class)
 static int cell_row(void *arg, const struct field *v)
 {
 	struct tree_load *t = arg;
-	uint64_t class = field_u64(&v[CELL_CLASS]), count = field_sum(t, &v[CELL_COUNT]),
-		 ns = field_sum(t, &v[CELL_SUM]);
+	uint64_t class = field_u64(&v[CELL_class]), count = field_sum(t, &v[CELL_count]),
+		 ns = field_sum(t, &v[CELL_sum_ns]);
 	bool brief = load_is_brief(t->l->select);
 	struct slot *s;
 	uint32_t at;
 	int r;
 
-	if (t->l->select->one_phase && field_i64(&v[CELL_SEGMENT]) != (int64_t)t->l->select->phase)
+	if (t->l->select->one_phase && field_i64(&v[CELL_segment]) != (int64_t)t->l->select->phase)
 		return 0;
 	if (t->l->p->head.files != MODE_NONE && !is_for_proton(t, class))
 		return 0;
-	r = slot_of(t, field_i64(&v[CELL_NODE]), &at);
+	r = slot_of(t, field_i64(&v[CELL_node]), &at);
 	if (r < 0)
 		return r;
 	s = &t->slot[at];
@@ -350,7 +341,7 @@ static int cell_row(void *arg, const struct field *v)
 		s->has_cpu = t->has[COL_CPU_TIME] = true;
 		s->cpu = load_sum(s->cpu, ns);
 		s->calls = load_sum(s->calls, count);
-		t->l->open_scopes = load_sum(t->l->open_scopes, field_sum(t, &v[CELL_OPEN]));
+		t->l->open_scopes = load_sum(t->l->open_scopes, field_sum(t, &v[CELL_open]));
 		t->l->only_open += count == 0 && ns == 0;
 		if (s->class != 0 || t->l->select->lean)
 			return 0; /* the durations shown are the GPU's, where it has any */
@@ -364,11 +355,11 @@ static int cell_row(void *arg, const struct field *v)
 		*s->durations = (struct durations){.sum.min_ns = UINT64_MAX};
 	s->class = gpu_class_known(class);
 	if (gpu_classes[s->class].counts == COUNTS_KERNEL)
-		r = add_kernels(t, s, count, ns, brief ? 0 : field_sum(t, &v[CELL_UNTIMED]));
+		r = add_kernels(t, s, count, ns, brief ? 0 : field_sum(t, &v[CELL_untimed]));
 	else if (gpu_classes[s->class].counts >= COUNTS_SYNC)
 		r = add_calls(t, s, gpu_classes[s->class].counts, count, ns);
 	else
-		r = add_copies(t, s, count, ns, brief ? 0 : field_sum(t, &v[CELL_BYTES]));
+		r = add_copies(t, s, count, ns, brief ? 0 : field_sum(t, &v[CELL_bytes]));
 	if (r == 0)
 		r = add_share(t, s, v, ns);
 	return r < 0 || t->l->select->lean ? r : add_durations(t, s, v);
@@ -380,9 +371,10 @@ static int cell_row(void *arg, const struct field *v)
  * as an empty BLOB. */
 static bool is_nan(const struct field *v)
 {
-	if (field_u64(&v[2]) == KIND_PROPERTY)
-		return v[3].type == FIELD_BLOB && v[3].n == 0;
-	return v[3].type == FIELD_TEXT && v[3].n == 3 && memcmp(v[3].p, "nan", 3) == 0;
+	if (field_u64(&v[METRIC_kind]) == KIND_PROPERTY)
+		return v[METRIC_value].type == FIELD_BLOB && v[METRIC_value].n == 0;
+	return v[METRIC_value].type == FIELD_TEXT && v[METRIC_value].n == 3 &&
+	       memcmp(v[METRIC_value].p, "nan", 3) == 0;
 }
 
 static int user_value(struct tree_load *t, const struct field *v, struct value *ret)
@@ -391,15 +383,15 @@ static int user_value(struct tree_load *t, const struct field *v, struct value *
 		*ret = (struct value){.type = VALUE_F64, .f = (double)NAN};
 		return 1;
 	}
-	switch (v[3].type) {
+	switch (v[METRIC_value].type) {
 	case FIELD_I64:
-		*ret = (struct value){.type = VALUE_I64, .i = v[3].i};
+		*ret = (struct value){.type = VALUE_I64, .i = v[METRIC_value].i};
 		return 1;
 	case FIELD_F64:
-		*ret = (struct value){.type = VALUE_F64, .f = v[3].f};
+		*ret = (struct value){.type = VALUE_F64, .f = v[METRIC_value].f};
 		return 1;
 	case FIELD_TEXT:
-		*ret = (struct value){.type = VALUE_STR, .s = field_text(t->l, &v[3])};
+		*ret = (struct value){.type = VALUE_STR, .s = field_text(t->l, &v[METRIC_value])};
 		return ret->s == NULL ? load_no_memory(t) : 1;
 	case FIELD_NULL:
 	case FIELD_BLOB:
@@ -430,13 +422,14 @@ static bool is_plausible(const struct value *v)
 static int metric_row(void *arg, const struct field *v)
 {
 	struct tree_load *t = arg;
-	uint64_t kind = field_u64(&v[2]);
+	uint64_t kind = field_u64(&v[METRIC_kind]);
 	struct user_value *u;
 	const char *name;
 	uint32_t cap;
 	int r;
 
-	if (t->l->select->one_phase && field_i64(&v[4]) != (int64_t)t->l->select->phase)
+	if (t->l->select->one_phase &&
+		field_i64(&v[METRIC_segment]) != (int64_t)t->l->select->phase)
 		return 0;
 	if (t->n_user == t->cap_user) {
 		cap = t->cap_user == 0 ? 256 : t->cap_user * 2;
@@ -450,7 +443,7 @@ static int metric_row(void *arg, const struct field *v)
 	r = user_value(t, v, &u->v);
 	if (r <= 0)
 		return r;
-	name = field_text(t->l, &v[1]);
+	name = field_text(t->l, &v[METRIC_name]);
 	if (name == NULL)
 		return load_no_memory(t);
 	u->metric = profile_find_metric(t->l->p, name);
@@ -465,7 +458,7 @@ static int metric_row(void *arg, const struct field *v)
 		t->l->damaged |= 1u << DAMAGED_SUMS;
 		return 0;
 	}
-	r = slot_of(t, field_i64(&v[0]), &u->slot);
+	r = slot_of(t, field_i64(&v[METRIC_node]), &u->slot);
 	if (r == 0)
 		t->n_user++;
 	return r;
@@ -476,23 +469,22 @@ static int metric_row(void *arg, const struct field *v)
 static int fill_row(void *arg, const struct field *v)
 {
 	struct tree_load *t = arg;
-	int64_t kind = field_i64(&v[2]);
-	const int64_t id = field_i64(&v[0]);
+	int64_t kind = field_i64(&v[NODE_kind]);
+	const int64_t id = field_i64(&v[NODE_id]);
 	uint32_t at, up;
 	struct slot *s;
 	int r;
 
-	if (!slot_guess(t, id, &at))
-		at = *map_find(t, id) - 1;
-	if (at == 0 || at == UINT32_MAX || t->slot[at].name != NULL)
-		return 0; /* another session's, in the range that was scanned */
-	r = slot_of(t, field_i64(&v[1]), &up); /* may move them all */
+	r = slot_find(t, id, &at);
+	if (r < 0 || at == 0 || at == PROFILE_NONE || t->slot[at].name != NULL)
+		return r; /* another session's, in the range that was scanned */
+	r = slot_of(t, field_i64(&v[NODE_parent]), &up); /* may move them all */
 	if (r < 0)
 		return r;
 	s = &t->slot[at];
 	s->up = up;
 	s->kind = kind >= 0 && kind <= UINT8_MAX ? (uint8_t)kind : NODE_SCOPE;
-	s->name = field_text(t->l, &v[3]);
+	s->name = field_text(t->l, &v[NODE_name]);
 	t->named++;
 	return s->name == NULL ? load_no_memory(t) : 0;
 }
@@ -600,11 +592,12 @@ static int config_row(void *arg, const struct field *v)
 {
 	struct tree_load *t = arg;
 	struct profile *p = t->l->p;
-	uint32_t *at = map_find(t, field_i64(&v[0])), i;
 	struct profile_config *c;
+	uint32_t at, i;
+	int r = slot_find(t, field_i64(&v[CONFIG_node]), &at);
 
-	if (*at == 0 || p->n_configs >= PROFILE_NODES_MAX)
-		return 0;
+	if (r < 0 || at == PROFILE_NONE || p->n_configs >= PROFILE_NODES_MAX)
+		return r;
 	if ((p->n_configs & (p->n_configs - 1)) == 0) {
 		c = realloc(p->config, (p->n_configs == 0 ? 1 : p->n_configs * 2u) * sizeof(*c));
 		if (c == NULL)
@@ -612,14 +605,15 @@ static int config_row(void *arg, const struct field *v)
 		p->config = c;
 	}
 	c = &p->config[p->n_configs++];
-	*c = (struct profile_config){.node = t->slot[*at - 1].local, .count = field_sum(t, &v[10])};
+	*c = (struct profile_config){
+		.node = t->slot[at].local, .count = field_sum(t, &v[CONFIG_count])};
 	for (i = 0; i < 3; i++) {
-		c->grid[i] = (uint32_t)field_u64(&v[1 + i]);
-		c->block[i] = (uint32_t)field_u64(&v[4 + i]);
+		c->grid[i] = (uint32_t)field_u64(&v[CONFIG_grid_x + i]);
+		c->block[i] = (uint32_t)field_u64(&v[CONFIG_block_x + i]);
 	}
-	c->registers = (uint32_t)field_u64(&v[7]);
-	c->static_shared = (uint32_t)field_u64(&v[8]);
-	c->dynamic_shared = (uint32_t)field_u64(&v[9]);
+	c->registers = (uint32_t)field_u64(&v[CONFIG_registers]);
+	c->static_shared = (uint32_t)field_u64(&v[CONFIG_static_shared]);
+	c->dynamic_shared = (uint32_t)field_u64(&v[CONFIG_dynamic_shared]);
 	return 0;
 }
 
@@ -652,7 +646,7 @@ static int load_tree(struct load *l, struct scan *scan)
 		r = load_head_end(l); /* devices get their numbers */
 	if (r == 0)
 		r = load_values(&t);
-	if (r == 0 && !l->select->lean)
+	if (r == 0 && (!l->select->lean || l->select->configs))
 		r = each_row(&t, &configs, config_row);
 	free(t.slot);
 	free(t.map);

@@ -99,7 +99,8 @@ struct tree_load {
 	uint32_t n, cap, named;
 	int64_t least, most; /* ids of those that came since fetch() began */
 	bool unsorted;       /* not by id */
-	uint32_t *map;       /* open addressing: slot + 1, 0 empty; map_cap a power of two */
+	uint32_t *
+		map; /* open addressing: slot + 1, 0 empty; map_cap a power of two; NULL until it is needed */
 	uint32_t map_cap;
 	bool has[COL_MAX];        /* some node has it */
 	uint32_t column[COL_MAX]; /* metric, PROFILE_NONE: not in this session */

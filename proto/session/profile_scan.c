@@ -19,8 +19,7 @@ struct scan {
 	const struct scan_columns *st_of;
 	enum scan_where where;
 	/* The scan that goes on. */
-	uint32_t n, position[SCAN_COLUMNS_MAX]; /* in a record; BTREE_FIELDS_MAX: the row id */
-	uint32_t n_keys;
+	uint32_t n, n_keys; /* n: columns up to the last that is wanted */
 	bool by_id, lacks;
 	int64_t low[2], high[2];
 	scan_fn *fn;
@@ -82,10 +81,10 @@ static struct field field_of(sqlite3_value *v)
 static void take(sqlite3_context *c, int n, sqlite3_value **v)
 {
 	struct scan *s = sqlite3_user_data(c);
-	struct field field[SCAN_COLUMNS_MAX];
+	struct field field[BTREE_FIELDS_MAX];
 	int i;
 
-	for (i = 0; i < n && i < (int)SCAN_COLUMNS_MAX; i++)
+	for (i = 0; i < n && i < BTREE_FIELDS_MAX; i++)
 		field[i] = field_of(v[i]);
 	s->r = s->fn(s->arg, field);
 	if (s->r < 0)
@@ -102,14 +101,16 @@ static char *sql_of(const struct scan_columns *c, enum scan_where where)
 	static const char *const wheres[] = {[SCAN_SESSION] = "session = ?1",
 		[SCAN_PROCESS] = "session = ?1 AND process = ?2",
 		[SCAN_ID] = "id BETWEEN ?1 AND ?2"};
+	const struct schema_table *of = &schema_tables[c->table];
 	struct text t = {0};
 	char *sql = NULL;
 	uint32_t i;
 	size_t n;
 
-	for (i = 0; i < c->n; i++)
-		text_fmt(&t, "%s[%s]", i == 0 ? "SELECT take(" : ",", c->column[i]);
-	text_fmt(&t, ") FROM [%s] WHERE %s", schema_tables[c->table].name, wheres[where]);
+	for (i = 0; c->want >> i != 0; i++)
+		text_fmt(&t, (c->want >> i & 1) != 0 ? "%s[%s]" : "%sNULL",
+			i == 0 ? "SELECT take(" : ",", of->column[i].name);
+	text_fmt(&t, ") FROM [%s] WHERE %s", of->name, wheres[where]);
 	return text_take(&t, &sql, &n) < 0 ? NULL : sql;
 }
 
@@ -159,31 +160,25 @@ static int side(void *arg, const struct record *r)
 
 	for (k = 0; k < s->n_keys; k++) {
 		v = s->by_id ? r->rowid : k < r->n ? field_i64(&r->field[k]) : 0;
-		if (v != s->low[k] && v < s->low[k])
-			return -1;
-		if (v > s->high[k])
-			return 1;
+		if (v < s->low[k] || v > s->high[k])
+			return v < s->low[k] ? -1 : 1;
 	}
 	return 0;
 }
 
-static int row(void *arg, const struct record *r)
+static int row(void *arg, struct record *r)
 {
-	static const struct field none;
 	struct scan *s = arg;
-	struct field v[SCAN_COLUMNS_MAX];
-	uint32_t i;
 
 	if (r->has_rowid != s->by_id) {
 		s->lacks = true;
 		return -EAGAIN;
 	}
-	for (i = 0; i < s->n; i++)
-		if (s->position[i] == BTREE_FIELDS_MAX)
-			v[i] = (struct field){.type = FIELD_I64, .i = r->rowid};
-		else
-			v[i] = s->position[i] < r->n ? r->field[s->position[i]] : none;
-	return s->fn(s->arg, v);
+	while (r->n < s->n)
+		r->field[r->n++] = (struct field){.type = FIELD_NULL};
+	if (s->by_id)
+		r->field[0] = (struct field){.type = FIELD_I64, .i = r->rowid};
+	return s->fn(s->arg, r->field);
 }
 
 static void lack(void *arg, bool page)
@@ -194,53 +189,43 @@ static void lack(void *arg, bool page)
 	s->lacks = true;
 }
 
-/* A column of the table: where it stands in a record. Without row ids those of the key come first, as in our schema; what
- * is otherwise, SQLite reads. */
-static bool take_column(
-	struct scan *s, const struct scan_columns *c, sqlite3_stmt *st, uint32_t *found)
+/* Whether a column of the file is ours, and stands in a record where it should: without row ids those of the key come
+ * first, as they do in our schema. */
+static bool is_ours(const struct scan *s, const struct schema_table *t, sqlite3_stmt *st)
 {
-	static const char *const keys[] = {"session", "process"};
 	const char *name = (const char *)sqlite3_column_text(st, 0);
-	const uint32_t cid = (uint32_t)sqlite3_column_int(st, 1),
+	const uint32_t at = (uint32_t)sqlite3_column_int(st, 1),
 		       key = (uint32_t)sqlite3_column_int(st, 2);
-	uint32_t i;
 
-	if (name == NULL || cid >= BTREE_FIELDS_MAX || (key != 0 && key != cid + 1) ||
-		(cid < s->n_keys && (key == 0 || strcmp(name, s->by_id ? "id" : keys[cid]) != 0)))
-		return false;
-	for (i = 0; i < c->n; i++)
-		if (strcmp(name, c->column[i]) == 0) {
-			s->position[i] = s->by_id && key != 0 ? BTREE_FIELDS_MAX : cid;
-			(*found)++;
-		}
-	return true;
+	return at < t->n_columns && name != NULL && strcmp(name, t->column[at].name) == 0 &&
+	       (key == at + 1 || (key == 0 && at >= s->n_keys));
 }
 
 /* The table's first page; 0: SQLite must read it. */
 static uint32_t find_table(struct scan *s, const struct scan_columns *c)
 {
-	uint32_t root = 0, found = 0;
+	const struct schema_table *t = &schema_tables[c->table];
+	uint32_t root = 0, n;
 	sqlite3_stmt *st;
 
 	if (sqlite3_prepare_v2(s->l->db, TABLE, -1, &st, NULL) != SQLITE_OK)
 		return 0;
-	(void)sqlite3_bind_text(st, 1, schema_tables[c->table].name, -1, SQLITE_STATIC);
-	while (sqlite3_step(st) == SQLITE_ROW) {
+	(void)sqlite3_bind_text(st, 1, t->name, -1, SQLITE_STATIC);
+	for (n = 0; sqlite3_step(st) == SQLITE_ROW && (n >= s->n || is_ours(s, t, st)); n++)
 		root = (uint32_t)sqlite3_column_int64(st, 3);
-		if (!take_column(s, c, st, &found)) {
-			found = 0;
-			break;
-		}
-	}
 	(void)sqlite3_finalize(st);
-	return found == c->n ? root : 0;
+	return n >= s->n ? root : 0;
 }
 
 int scan_rows(struct scan *s, const struct scan_columns *c, enum scan_where where, int64_t low,
 	int64_t high, scan_fn *fn, void *arg)
 {
-	struct btree_visit v = {.want = 3, .row = row, .lack = lack, .side = side, .arg = s};
-	uint32_t root, i;
+	const struct btree_visit v = {.want = c->want | 3,
+		.row = row,
+		.lack = lack,
+		.side = side,
+		.arg = s}; /* 3: the key */
+	uint32_t root;
 	int r;
 
 	s->by_id = where == SCAN_ID;
@@ -251,12 +236,10 @@ int scan_rows(struct scan *s, const struct scan_columns *c, enum scan_where wher
 	s->fn = fn;
 	s->arg = arg;
 	s->r = 0;
-	s->n = c->n;
+	s->n = 64 - (uint32_t)__builtin_clzll(c->want);
 	root = s->pages != NULL && (!s->by_id || low < high) ? find_table(s, c) : 0;
 	if (root == 0)
 		return by_sqlite(s, c, where);
-	for (i = 0; i < c->n; i++)
-		v.want |= s->position[i] < BTREE_FIELDS_MAX ? 1ull << s->position[i] : 0;
 	r = btree_walk(s->pages, root, &v);
 	return s->lacks && r == 0 ? -EAGAIN : r;
 }

@@ -6,14 +6,25 @@
 #include "btree.h"
 #include "profile_rows.h"
 
-#define SCAN_COLUMNS_MAX 16u
-
 struct scan; /* opaque: only profile_scan.c looks inside */
+
+/* Columns, in the order of tables.h: CELL_sum_ns. */
+#define C(name, kind, a, sql) CELL_##name,
+enum cell_column { COLUMNS_cell(C) };
+#undef C
+#define C(name, kind, a, sql) METRIC_##name,
+enum metric_column { COLUMNS_metric(C) };
+#undef C
+#define C(name, kind, a, sql) CONFIG_##name,
+enum config_column { COLUMNS_config(C) };
+#undef C
+#define C(name, kind, a, sql) NODE_##name,
+enum node_column { COLUMNS_node(C) };
+#undef C
 
 struct scan_columns {
 	enum table_id table;
-	uint32_t n;
-	const char *column[SCAN_COLUMNS_MAX];
+	uint64_t want; /* a bit each */
 };
 
 enum scan_where {
@@ -22,7 +33,8 @@ enum scan_where {
 	SCAN_ID,      /* with row ids from `low` to `high` */
 };
 
-typedef int scan_fn(void *arg, const struct field *v); /* a column each; < 0 ends it */
+typedef int scan_fn(
+	void *arg, const struct field *v); /* by column, those that are wanted; < 0 ends it */
 
 /* In a transaction; pages: not by SQLite where it has read nothing yet. -ENOMEM. */
 int scan_open(struct load *l, bool pages, struct scan **ret);

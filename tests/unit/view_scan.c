@@ -7,15 +7,18 @@
 #include "profile_scan.h"
 #include "text.h"
 
-static const struct scan_columns cells = {TABLE_cell, 9,
-					 {"node", "open", "process", "count", "sum_ns", "min_ns",
-						 "hist", "buckets", "segment"}},
-				 metrics = {TABLE_metric, 4, {"node", "name", "value", "kind"}},
-				 nodes = {TABLE_node, 3, {"id", "parent", "name"}};
+#define WANT(column) (1ull << (column))
+static const struct scan_columns cells = {TABLE_cell,
+					 ~WANT(CELL_count) & ((WANT(CELL_buckets) << 1) - 1)},
+				 metrics = {TABLE_metric, WANT(METRIC_node) | WANT(METRIC_name) |
+								  WANT(METRIC_value) |
+								  WANT(METRIC_kind)},
+				 nodes = {TABLE_node,
+					 WANT(NODE_id) | WANT(NODE_parent) | WANT(NODE_name)};
 
 struct rows {
 	struct text text;
-	uint32_t n; /* columns */
+	uint64_t want;
 };
 
 static int take_row(void *arg, const struct field *v)
@@ -23,7 +26,9 @@ static int take_row(void *arg, const struct field *v)
 	struct rows *r = arg;
 	uint32_t k;
 
-	for (k = 0; k < r->n; k++) {
+	for (k = 0; r->want >> k != 0; k++) {
+		if ((r->want >> k & 1) == 0)
+			continue;
 		text_fmt(&r->text, "%d ", (int)v[k].type);
 		if (v[k].type == FIELD_I64 || v[k].type == FIELD_F64)
 			text_fmt(&r->text, "%llx,", (unsigned long long)v[k].i);
@@ -64,7 +69,7 @@ static int scan(sqlite3 *db, bool pages, struct rows *ret)
 	help_exec(db, "BEGIN");
 	r = scan_open(&l, pages, &s);
 	for (i = 0; r == 0 && i < sizeof(scans) / sizeof(*scans); i++) {
-		ret->n = scans[i].of->n;
+		ret->want = scans[i].of->want;
 		r = scan_rows(
 			s, scans[i].of, scans[i].where, scans[i].low, scans[i].high, take_row, ret);
 	}
@@ -76,7 +81,7 @@ static int scan(sqlite3 *db, bool pages, struct rows *ret)
 
 static void check_same(const char *path)
 {
-	struct rows a = {.n = 0}, b = {.n = 0};
+	struct rows a = {.want = 0}, b = {.want = 0};
 	sqlite3 *db;
 
 	ck_assert_int_eq(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
@@ -205,7 +210,7 @@ START_TEST(without_a_file_too)
 {
 	unsigned char *image;
 	sqlite3_int64 bytes;
-	struct rows a = {.n = 0}, b = {.n = 0};
+	struct rows a = {.want = 0}, b = {.want = 0};
 	struct err e;
 	sqlite3 *db = make(":memory:", ""), *copy;
 
@@ -245,7 +250,7 @@ static long page_of_cells(sqlite3 *db)
 START_TEST(damage_is_said)
 {
 	struct profile *p = NULL;
-	struct rows a = {.n = 0};
+	struct rows a = {.want = 0};
 	unsigned char noise[512];
 	struct err e = {0};
 	char path[64];

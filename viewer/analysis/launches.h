@@ -30,7 +30,7 @@ struct launches {                 /* launches_free() */
 	bool shared_out;        /* some time is a share by count */
 };
 
-/* Borrows p, which is not lean. -ENOMEM; -ENODATA: no kernels. */
+/* Borrows p, which has configurations. -ENOMEM; -ENODATA: no kernels. */
 int launches_new(const struct profile *p, struct launches **ret);
 void launches_free(struct launches *l); /* NULL is fine */
 

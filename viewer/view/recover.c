@@ -146,7 +146,7 @@ static bool is_text(const struct field *f, const char *text)
 	return f->type == FIELD_TEXT && f->n == strlen(text) && memcmp(f->p, text, f->n) == 0;
 }
 
-static int schema_row(void *arg, const struct record *r)
+static int schema_row(void *arg, struct record *r)
 {
 	struct job *j = arg;
 	const struct field *f = r->field;
@@ -279,7 +279,7 @@ static void lack(void *arg, bool page)
 	t->has_hole = is_by_session(t);
 }
 
-static int orphan_row(void *arg, const struct record *r)
+static int orphan_row(void *arg, struct record *r)
 {
 	struct job *j = arg;
 	struct target *t = NULL;
@@ -297,7 +297,7 @@ static int orphan_row(void *arg, const struct record *r)
 	return put < 0 ? put : 0;
 }
 
-static int table_row(void *arg, const struct record *r)
+static int table_row(void *arg, struct record *r)
 {
 	struct job *j = arg;
 	struct target *t = j->walked;
