@@ -331,7 +331,7 @@ int view_breakdown(struct run *run)
 			? err_set(&run->e, -EINVAL,
 				  "--queues is of the whole session: not with --window, --step, "
 				  "--scope or --phase")
-			: run_source(run, run->o.args[0], false, &p);
+			: run_source(run, run->o.args[0], true, &p);
 
 	if (r == 0 && run_given(run, OPT_QUEUES))
 		r = queues(run, p);

@@ -253,6 +253,7 @@ static int source_by(
 	o->db = run->o.value[OPT_DB];
 	o->session = run->session;
 	o->select.brief = !wants_all(run);
+	o->select.configs = run->o.verb == VERB_launches;
 	if (r == 0)
 		r = read_part(run, &o->select);
 	if (r == 0 && run_is_judged(run))

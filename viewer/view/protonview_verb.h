@@ -49,7 +49,7 @@ struct export_format;
 int run_export(struct run *run, const struct export_format *f, FILE *to);
 /* The timeline of the first source, by what o->timeline makes of it; names as they are shown. */
 int run_timeline(struct run *run, struct source_options *o, struct source *ret);
-/* Its profile; lean: without what only `flat` shows. */
+/* Its profile; lean: without durations, and configurations where only others show them. */
 int run_source(struct run *run, const char *ref, bool lean, struct profile **ret);
 /* metrics NULL: those that are shown by default. */
 int run_view(struct run *run, const struct profile *p, const char *metrics, struct view **ret);

@@ -159,7 +159,7 @@ int sheet_profile(struct run *run, struct profile **ret_p)
 {
 	struct source_options o = {.timeline = part_tree_read};
 	struct source s;
-	int r = run_source(run, run->o.args[0], false, ret_p);
+	int r = run_source(run, run->o.args[0], true, ret_p);
 
 	o.arg = r == 0 ? *ret_p : NULL;
 	if (r == 0)

@@ -55,7 +55,7 @@ void sheet_close(struct sheet *s, const struct profile *p);
 typedef int sheet_read_fn(void *arg, struct sqlite3 *db, int64_t id, const struct profile_select *s,
 	struct export_left *ret_left, struct err *e);
 int sheet_source(struct run *run, sheet_read_fn *read, void *arg, struct profile **ret_p);
-/* Its tree, with launch configurations; of a part of it (window.h), what that has of it. */
+/* Its tree; of a part of it (window.h), what that has of it. */
 int sheet_profile(struct run *run, struct profile **ret_p);
 
 #endif
