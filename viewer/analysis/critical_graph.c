@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "critical_label.h"
+#include "runs.h"
 #include "table.h"
 
 #define NONE    UINT32_MAX
@@ -180,28 +181,36 @@ static int moment_order(const void *a, const void *b)
 	return x->begins < y->begins ? -1 : x->begins > y->begins;
 }
 
+/* Has a part of its time in it, on a thread that takes part. What is of a task overlaps others. */
+static bool takes_part(const struct building *b, const struct event_scope *s)
+{
+	return (s->flags & TRACE_SPAN) == 0 && s->end_ns > s->begin_ns && s->end_ns > b->begin_ns &&
+	       s->begin_ns < b->end_ns && is_of(b, s->tid);
+}
+
+/* Begins and launches come nearly in order, ends are made so: three pieces in order are soon one. */
 static void find_moments(struct building *b)
 {
-	const struct event_scope *s;
+	const struct event_scope *const scope = b->e->scope;
 	const struct event_op *o;
-	uint32_t i;
+	uint32_t i, begins;
 
 	b->moment = malloc((2ul * b->e->n_scopes + b->e->n_ops + 1) * sizeof(*b->moment));
 	b->failed |= b->moment == NULL;
-	for (i = 0; i < b->e->n_scopes && !b->failed; i++) {
-		s = &b->e->scope[i];
-		/* What is of a task overlaps others. */
-		if ((s->flags & TRACE_SPAN) != 0 || s->end_ns <= s->begin_ns ||
-			s->end_ns <= b->begin_ns || s->begin_ns >= b->end_ns || !is_of(b, s->tid))
-			continue;
-		add_moment(b, clip(b, s->begin_ns), i, NONE);
-		add_moment(b, clip(b, s->end_ns), NONE, i);
-	}
+	for (i = 0; i < b->e->n_scopes && !b->failed; i++)
+		if (takes_part(b, &scope[i]))
+			add_moment(b, clip(b, scope[i].begin_ns), i, NONE);
+	begins = b->n_moments;
+	for (i = 0; i < begins; i++)
+		add_moment(
+			b, clip(b, scope[b->moment[i].begins].end_ns), NONE, b->moment[i].begins);
+	if (begins > 1)
+		qsort(b->moment + begins, begins, sizeof(*b->moment), moment_order);
 	for (o = b->e->op; o < b->e->op + b->e->n_ops && !b->failed; o++)
 		if (o->launched && in_it(b, o->launch_ns))
 			add_moment(b, o->launch_ns, NONE, NONE);
-	if (!b->failed && b->n_moments > 1)
-		qsort(b->moment, b->n_moments, sizeof(*b->moment), moment_order);
+	if (!b->failed)
+		runs_sort(b->moment, b->n_moments, sizeof(*b->moment), moment_order);
 }
 
 static void add_place(struct building *b, uint64_t ns, uint32_t of, enum place_kind kind)
@@ -220,6 +229,11 @@ static int place_order(const void *a, const void *b)
 	return x->of < y->of ? -1 : x->of > y->of;
 }
 
+static bool ends_in_it(const struct building *b, const struct event_op *o)
+{
+	return o->end_ns > b->begin_ns && o->end_ns <= b->end_ns;
+}
+
 /* Work that ends in it; what goes on behind it no path to its end needs. Node 0 is where it begins, the last where it ends. */
 static void find_places(struct building *b)
 {
@@ -235,14 +249,13 @@ static void find_places(struct building *b)
 	for (i = 0; i < b->e->n_ops; i++) {
 		o = &b->e->op[i];
 		b->op_start[i] = b->op_end[i] = NONE;
-		if (o->end_ns > b->end_ns || o->end_ns <= b->begin_ns)
-			continue;
-		if (o->start_ns >= b->begin_ns)
+		if (ends_in_it(b, o) && o->start_ns >= b->begin_ns)
 			add_place(b, o->start_ns, i, AT_OP_START);
-		add_place(b, o->end_ns, i, AT_OP_END);
 	}
-	if (b->n_places > 1)
-		qsort(b->place, b->n_places, sizeof(*b->place), place_order);
+	for (i = 0; i < b->e->n_ops; i++)
+		if (ends_in_it(b, &b->e->op[i]))
+			add_place(b, b->e->op[i].end_ns, i, AT_OP_END);
+	runs_sort(b->place, b->n_places, sizeof(*b->place), place_order);
 	for (i = 0; i < b->n_places; i++)
 		if (b->place[i].kind == AT_HOST)
 			b->moment[b->place[i].of].place = i + 1;
@@ -266,44 +279,51 @@ static int stream_order(const void *a, const void *b, void *of)
 	return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
 }
 
-/* By where they ran, then by their end; op_order of events.c has the rest. */
-static int lane_order(const void *a, const void *b, void *of)
-{
-	const struct event_op *ops = of, *x = &ops[*(const uint32_t *)a],
-			      *y = &ops[*(const uint32_t *)b];
+struct lane_key {
+	const struct event_op *ops, *op;
+	const uint32_t *last;
+};
 
-	if (x->device != y->device)
-		return x->device < y->device ? -1 : 1;
-	if (x->context != y->context)
-		return x->context < y->context ? -1 : 1;
-	if (x->stream != y->stream)
-		return x->stream < y->stream ? -1 : 1;
-	return *(const uint32_t *)a < *(const uint32_t *)b ? -1 : 1;
-}
-
-static bool same_lane(const struct event_op *x, const struct event_op *y)
+static bool lane_is(const void *arg, uint32_t at)
 {
+	const struct lane_key *k = arg;
+	const struct event_op *x = &k->ops[k->last[at]], *y = k->op;
+
 	return x->device == y->device && x->context == y->context && x->stream == y->stream;
 }
 
-/* Of those of its stream that began before an op and are over when it begins, the one that ended last. */
+/* Of those of its stream that began before an op and are over when it begins, the one that ended last. They come in the order
+ * in which they began. */
 static void find_before(struct building *b)
 {
 	const struct event_op *ops = b->e->op, *o;
-	uint32_t *order = b->by_stream, i, n = b->e->n_ops, last = NONE;
+	uint32_t *last = NULL, i, at = 0, n = 0, cap = 0, hash = 0; /* last: of each stream */
+	struct table streams = {0};
 
-	for (i = 0; i < n; i++)
-		order[i] = i;
-	if (n > 1)
-		qsort_r(order, n, sizeof(*order), lane_order, b->e->op);
-	for (i = 0; i < n; i++) {
-		o = &ops[order[i]];
-		if (i > 0 && !same_lane(o, &ops[order[i - 1]]))
-			last = NONE;
-		b->before[order[i]] = last != NONE && ops[last].end_ns <= o->start_ns ? last : NONE;
-		if (last == NONE || ops[last].end_ns <= o->end_ns)
-			last = order[i];
+	for (i = 0; i < b->e->n_ops && !b->failed; i++) {
+		const struct lane_key k = {ops, &ops[i], last};
+
+		o = &ops[i];
+		b->before[i] = NONE;
+		if (n == 0 || !lane_is(&k, at)) {
+			hash = table_mix((uint64_t)o->device << 32 | o->context, o->stream);
+			at = table_find(&streams, hash, lane_is, &k);
+		}
+		if (at == TABLE_NONE) {
+			at = n;
+			if (!ROOM_FOR(last, cap, n) || table_add(&streams, hash, at) == -ENOMEM)
+				b->failed = true;
+			else
+				last[n++] = i;
+			continue;
+		}
+		if (ops[last[at]].end_ns <= o->start_ns)
+			b->before[i] = last[at];
+		if (ops[last[at]].end_ns <= o->end_ns)
+			last[at] = i;
 	}
+	table_fini(&streams);
+	free(last);
 }
 
 static void find_streams(struct building *b)
@@ -714,6 +734,8 @@ static void build(struct building *b, uint32_t tid)
 	find_before(b);
 	find_streams(b);
 	find_events(b);
+	if (b->failed)
+		return;
 	settle_clock(b);
 	find_threads(b, tid);
 	if (!b->failed)
