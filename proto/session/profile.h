@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "err.h"
 #include "gpu_terms.h"
@@ -102,6 +103,7 @@ struct profile_head {
 				  a share: measured in the job; NAN unknown */
 	struct step_rates
 		rates; /* of its stored steps; steps 0: it has none, or is a part of a session */
+	bool lost_work; /* so much of the GPU's work has no record that what looks idle may have been work */
 	const char *gpu_why; /* why there is no GPU data and what to do; NULL when there is or none
 				wanted */
 	uint32_t n_losses;
@@ -109,6 +111,18 @@ struct profile_head {
 	uint32_t n_notes;
 	const char **notes; /* further words: gaps, killed processes, open scopes */
 };
+
+/* Whether nothing more comes: until then a launch without a record is in flight. */
+static inline bool profile_is_over(const struct profile_head *h)
+{
+	return h->state == NULL || strcmp(h->state, "finalized") == 0 ||
+	       strcmp(h->state, "interrupted") == 0;
+}
+
+/* What was lost, each event once. work: of what may have been work of the GPU. */
+uint64_t profile_lost(const struct profile_head *h, bool work);
+/* Whether so much of its GPUs' work was lost, of which this is what there is. */
+bool profile_lost_work(const struct profile_head *h, double pieces);
 
 /* Durations of a node's kernels, copies or sets, else of its scopes. */
 struct profile_durations {
@@ -165,6 +179,7 @@ struct profile_select {
 	 * steps, from 1; to_ns and last_step 0: all of it. */
 	uint64_t from_ns, to_ns;
 	uint32_t first_step, last_step;
+	bool open_steps; /* of those the ones alone that did not end */
 	const char *
 		scope; /* scopes whose path ends so count as steps; NULL: those that are named so */
 	/* How a timeline names a node; NULL: as it was recorded. Valid until the next call. */

@@ -22,6 +22,7 @@
 #define NOTES_MAX     256u
 #define PARTS_MORE_NS 1000000000u
 #define COST_MAX      1000 /* times as long */
+#define LOST_WORK     0.05 /* of a GPU's work: what looks idle may be that */
 
 /* clang-format off */
 #define PART(name, column, ...) "," #column
@@ -563,6 +564,45 @@ static int load_rates(struct load *l)
 	return note(l, "rows of steps are damaged: how fast they went is not known");
 }
 
+static bool is_no_work(uint32_t cause)
+{
+	return cause == LOST_PATHS || cause == LOST_NAMES || cause == LOST_NODES ||
+	       cause == LOST_CAPTURED || cause == LOST_NVTX || cause == LOST_SAMPLES;
+}
+
+static uint64_t most_of(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* A launch without a record is in flight as long as the session goes on: it may have been work, and is not lost. */
+uint64_t profile_lost(const struct profile_head *h, bool work)
+{
+	uint64_t launches = 0, records = 0, others = 0;
+	uint32_t i;
+
+	for (i = 0; i < h->n_losses; i++) {
+		const struct profile_loss *l = &h->losses[i];
+
+		if (loss_is_unmatched(l->cause))
+			launches += l->count;
+		else if (loss_is_record(l->cause))
+			records = most_of(records, l->count);
+		else if (!work || !is_no_work(l->cause))
+			others += l->count;
+	}
+	if (work || profile_is_over(h))
+		launches = most_of(launches, h->unmatched);
+	return others + most_of(launches, records);
+}
+
+bool profile_lost_work(const struct profile_head *h, double pieces)
+{
+	const double lost = (double)profile_lost(h, true);
+
+	return lost > LOST_WORK * (lost + pieces);
+}
+
 int load_head(struct load *l)
 {
 	static const struct {
@@ -592,6 +632,8 @@ int load_head(struct load *l)
 			l->e, -ENOENT, "session '%s' has no phase %u", h->name, l->select->phase);
 	if (r == 0 && h->duration_ns == 0 && !l->select->one_phase)
 		h->duration_ns = (uint64_t)l->active_ns;
+	l->unmatched = h->unmatched;
+	h->lost_work = l->gpu_wanted && h->launches > 0 && profile_lost_work(h, (double)h->matched);
 	if (select_is_one(l->select) || l->select->one_phase)
 		h->launches = h->matched = h->unmatched =
 			0; /* counted for all of it, not for the part */
@@ -626,6 +668,22 @@ static int note_damage(struct load *l)
 	return r;
 }
 
+/* It launched, and nothing of that has come. */
+static int say_unmatched(struct load *l)
+{
+	struct profile_head *h = &l->p->head;
+	char text[256];
+
+	(void)snprintf(text, sizeof(text), "%llu launches have no GPU record%s",
+		(unsigned long long)l->unmatched,
+		profile_is_over(h)
+			? ": the head of `protonview tree` says what was lost, and why"
+			: " yet: CUPTI gives them in buffers, when one is full or flushed; "
+			  "`protonctl where` shows what is in flight");
+	h->gpu_why = profile_text(l->p, text, strlen(text));
+	return h->gpu_why == NULL ? no_memory(l) : 0;
+}
+
 int load_head_end(struct load *l)
 {
 	struct profile_head *h = &l->p->head;
@@ -635,7 +693,12 @@ int load_head_end(struct load *l)
 
 	if (r == 0)
 		r = note_damage(l);
-
+	if (r == 0 && h->lost_work)
+		r = note(l, profile_is_over(h)
+				    ? "much of the GPU's work was lost: where it looks idle it may "
+				      "have worked"
+				    : "much of the GPU's work has no record yet: where it looks "
+				      "idle it may have worked");
 	if (r == 0 && !select_is_one(l->select) && !l->select->one_phase)
 		r = load_held(l, note);
 
@@ -665,6 +728,8 @@ int load_head_end(struct load *l)
 	if (r < 0 || !l->gpu_wanted || profile_find_metric(l->p, "count") != PROFILE_NONE ||
 		profile_find_metric(l->p, "copies") != PROFILE_NONE)
 		return r;
+	if (l->unmatched > 0)
+		return say_unmatched(l);
 	h->gpu_why = PROFILE_NO_KERNEL;
 	if (l->n_processes == 0)
 		h->gpu_why = "no process took part in the session";

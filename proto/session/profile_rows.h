@@ -56,6 +56,7 @@ struct load {
 	uint32_t n_costs;
 	uint64_t last_busy_ns; /* monotonic: the newest sign of life */
 	bool gpu_wanted, has_phase;
+	uint64_t unmatched; /* launches without a record, of all of the session */
 	uint64_t open_scopes, skipped_values, surplus_values;
 	uint32_t damaged;   /* bits by enum damage */
 	uint64_t only_open; /* scopes that were never left, of a session that goes on */

@@ -45,6 +45,12 @@ static inline bool loss_is_unmatched(uint32_t cause)
 	return cause == LOST_LAUNCHES || cause == LOST_FLIGHT || cause == LOST_UNDELIVERED;
 }
 
+/* The same, as CUPTI has it: its words of records that it let go. Such a launch counts in both. */
+static inline bool loss_is_record(uint32_t cause)
+{
+	return cause == LOST_GPU_DROPPED || cause == LOST_GPU_REFUSED;
+}
+
 /* For people. */
 static inline const char *loss_words(uint32_t cause)
 {

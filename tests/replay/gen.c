@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT. gen.c: makes small raw dumps by hand, where no GPU was there to
  * record.
  *
- * gen CASE LIBRARY FILE. CASE: eager threads graph midcapture copies running unload many failed waits critical overhead allocs leak
+ * gen CASE LIBRARY FILE. CASE: eager threads graph midcapture copies running unload many failed waits critical overhead allocs leak steps
  * LIBRARY: 10.2 11.1 11.4 11.8 12.4 13.0, whose strides and fields the records have.
  * A synthetic dump says what we believe of CUPTI; only a recorded one says what CUPTI does.
  */
@@ -514,6 +514,29 @@ static void case_critical(void)
 	flush(false);
 }
 
+/* 24 steps: kernels, a wait, and a copy that blocks, in whose call scope fetch ends: who stops the job at its
+ * (3 n + 1)th scope has it in the middle of a step, at its (3 n + 2)th in the middle of a copy. */
+static void case_steps(void)
+{
+	uint32_t i, c;
+
+	for (i = 0; i < 24; i++) {
+		stand("step/forward");
+		launches(6, gemm);
+		launches(2, relu);
+		runtime(131, 126); /* cudaStreamSynchronize */
+		stand("step/fetch");
+		c = ++g.correlation;
+		driver(278, SITE_ENTER, c, NULL);
+		stand("step");
+		driver(278, SITE_EXIT, c, NULL);
+		copy(c, 2, 4096, 900);
+		flush(false);
+		stand("");
+		runtime(135, 119); /* cudaEventRecord */
+	}
+}
+
 static void overhead(uint32_t kind, uint32_t correlation, uint64_t ns)
 {
 	uint8_t *p = record(KIND_OVERHEAD, g.lib->overhead);
@@ -650,6 +673,7 @@ static const struct {
 	{"overhead", case_overhead},
 	{"allocs", case_allocs},
 	{"leak", case_leak},
+	{"steps", case_steps},
 };
 /* clang-format on */
 

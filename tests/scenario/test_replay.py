@@ -126,6 +126,54 @@ def test_a_daemon_killed_between_launches_and_their_kernels(world, name, scopes,
     assert kernels(world, "replayed") == expected(dump) and not world.losses("replayed")
 
 
+@pytest.mark.parametrize("scopes", [34, 71], ids=["in_a_step", "in_a_copy"])
+def test_a_job_that_goes_on_and_is_killed(world, scopes):
+    """What is asked of it while launches are in flight, and behind its end: nothing is harmless, idle or lost that only has no record."""
+    dump = world.home / "steps.cuptidump"
+    subprocess.run([BUILD / "replay/gen", "steps", "13.0", dump], check=True, timeout=WAIT)
+    world.start(PROTOND_AUTO_SESSION="off")
+    world.ctl("start", "x", "--all", "-d", "both", "-s", "sync")
+    env = {**world.env, "PROTOND_CUPTI_PATH": str(STUB), "PD_REPLAY_DUMP": str(dump), "PD_REPLAY_STOP": str(scopes), "PD_REPLAY_LIVE": "1"}
+    job = subprocess.Popen([str(JOB), "own"], env=env, stderr=subprocess.DEVNULL, cwd=world.home)
+
+    def asked(*words):
+        r = world.view(words[0], "x", *words[1:], check=False)
+        return r.stdout + r.stderr
+
+    def of(verb, *words):
+        data = json.loads(world.view(verb, "x", *words, "--json").stdout)["data"]
+        return data, [dict(zip([c["name"] for c in data["columns"]], row)) for row in data["rows"]]
+
+    def session():
+        return of("tree")[0]["session"]
+    try:
+        until("it has stopped", lambda: os.waitid(os.P_PID, job.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT))
+        whole = (scopes - 1) // 3
+        until("all has come", lambda: session()["launches"] == 9 * whole + 8 + (scopes % 3 == 2) and f"{whole} steps" in asked("steps"))
+        assert session()["unmatched"] > 0 and not session()["drops"] and "has no record yet" in session()["notes"][0]
+        found = {r["rule"]: r["severity"] for r in of("bottlenecks")[1] if r["state"] == "found"}
+        assert found.keys() <= {"slow_steps", "jitter", "warm_up"}, found  # of the host alone
+        said = asked("sync")
+        assert "harmless" not in said and "bubbles are not known" in said, said
+        assert "launched no kernel" not in asked("streams") + asked("launches") + asked("steps")
+        assert f"{whole} steps" in asked("steps") and "cut off" not in asked("steps")
+        assert {r["calls"] for r in of("sync", "--step", "2..4")[1]} == {3}
+    finally:
+        job.kill()
+        job.wait(WAIT)
+    until("its end is seen", lambda: world.sql("SELECT 1 FROM process WHERE end_reason IS NOT NULL"))
+    world.ctl("finalize", "x")
+    said = asked("steps")
+    assert "cut off" in said and f"{whole} steps: half" in said and "1 more cut off" in said, said
+    data, rows = of("steps")
+    assert [r["mark"] for r in rows][-1] == "cut off" and data["processes"][0]["cut_off"] == 1 and data["processes"][0]["steps"] == whole
+    verdicts = {r["rule"]: r for r in of("bottlenecks")[1]}
+    assert verdicts["dropped_records"]["state"] == "found" and verdicts["gpu_idle"]["state"] == "lacks"
+    unmatched = session()["unmatched"]
+    assert f"{unmatched} events were lost" in verdicts["dropped_records"]["words"] and f"drops {unmatched} " in asked("tree")
+    assert all(r["bubble"] is None for r in of("sync")[1])
+
+
 def test_top_shows_kernels_as_people_read_them(world):
     dump = world.home / "dump"
     dump.write_bytes(gzip.decompress((HERE.parent / "replay/dumps/eager.cuptidump.gz").read_bytes()))

@@ -91,10 +91,10 @@ static void put_timeline(sqlite3 *db, bool warm_up, bool cut)
 		put_first(&k);
 	for (i = 0; i < STEPS; i++)
 		put_step(&k, (warm_up ? 101 : 1) * MS + i * 10ull * MS);
-	if (cut)
+	for (i = 1; cut && i <= 5; i += 4) /* and a scope in it */
 		ck_assert(trace_pack_scope(&k, &(struct trace_scope){.begin = 301 * MS,
 						       .end = 901 * MS,
-						       .node = 1,
+						       .node = i,
 						       .flags = TRACE_OPEN}));
 	ck_assert_int_eq(trace_pack_seal(&k, &bytes, &n), 0);
 	put_chunk(db,
@@ -325,6 +325,56 @@ START_TEST(much_is_lost)
 }
 END_TEST
 
+/* A record that CUPTI let go and the launch that has none are the same; what is in flight is not lost yet. */
+START_TEST(lost_once)
+{
+	sqlite3 *db = session();
+	struct rule_settings set;
+	struct bottlenecks b;
+	struct profile *p;
+	struct facts *f;
+	uint32_t i;
+
+	rule_defaults(&set);
+	help_exec(db, "UPDATE session SET launches = 40, matched = 30, state = 'active';"
+		      "INSERT INTO loss VALUES(7,1,5,3)");
+	f = all_of(db, &p);
+	ck_assert(f->lost_work && profile_lost(&p->head, false) == 3);
+	facts_free(f);
+	profile_free(p);
+	help_exec(db, "UPDATE session SET state = 'finalized'; INSERT INTO loss "
+		      "VALUES(7,1,4,10),(7,1,11,10),(7,1,6,2)");
+	f = all_of(db, &p);
+	ck_assert(f->lost_work && profile_lost(&p->head, false) == 12);
+	bottlenecks_find(f, &set, &b);
+	for (i = 0; i < b.n && b.verdict[i].rule != RULE_dropped_records; i++)
+		;
+	ck_assert(i < b.n && strstr(b.verdict[i].words, "12 events were lost") != NULL);
+	facts_free(f);
+	profile_free(p);
+	sqlite3_close(db);
+}
+END_TEST
+
+/* Of one process nobody counts launches: the session's say whether its idle time is known. */
+START_TEST(much_is_lost_of_one)
+{
+	const struct profile_select one = {.process = "0"};
+	sqlite3 *db = session();
+	struct profile *p;
+	struct facts *f;
+	struct err e;
+
+	help_exec(db, "UPDATE session SET launches = 40, matched = 30");
+	ck_assert_int_eq(profile_load(db, 7, &one, &p, &e), 0);
+	ck_assert_int_eq(facts_new(p, NULL, &f), 0);
+	ck_assert(p->head.unmatched == 0 && f->lost_work && isnan(f->idle.share));
+	facts_free(f);
+	profile_free(p);
+	sqlite3_close(db);
+}
+END_TEST
+
 /* A timeline that has the last steps alone: none of them is the first, and waits in it are not all there were. */
 START_TEST(the_begin_is_gone)
 {
@@ -359,11 +409,20 @@ START_TEST(a_step_that_did_not_end)
 	struct profile *p;
 	struct facts *f;
 
-	help_exec(db, "DELETE FROM trace");
+	/* The tree has its time, and that of a scope in it; both are not the other steps'. */
+	help_exec(db, "DELETE FROM trace;"
+		      "UPDATE cell SET sum_ns = 900000000, open = 1 WHERE node = 1;"
+		      "INSERT INTO node VALUES(5,x'05000000000000000000000000000001',1,1,'fetch')");
+	help_exec(db,
+		"INSERT INTO cell(session,process,segment,node,device,class,count,sum_ns,min_ns,"
+		"max_ns,bytes,untimed,open) VALUES(7,1,0,5,-1,0,0,600000000,0,0,0,0,1)");
 	put_timeline(db, false, true);
 	f = all_of(db, &p);
 	ck_assert_uint_eq(f->step->n, STEPS + 1);
 	ck_assert(f->step->step[STEPS].cut && !f->step->step[0].cut);
+	ck_assert(f->steps == STEPS && f->step_ns == STEPS * 10e6 && f->whole_ns == f->step_ns);
+	ck_assert(f->node[5].cpu_ns == 0 && f->node[1].cpu_ns == f->step_ns);
+	ck_assert(fabs(f->idle.share - 0.62) < 1e-9 && fabs(f->idle.ns - 186e6) < 1);
 	rule_defaults(&set);
 	bottlenecks_find(f, &set, &b);
 	ck_assert_int_eq(b.rule[RULE_slow_steps].state, RULE_CLEAN);
@@ -603,6 +662,8 @@ END_TEST
 	X(much_is_lost)            \
 	X(the_begin_is_gone)       \
 	X(a_step_that_did_not_end) \
+	X(lost_once)               \
+	X(much_is_lost_of_one)     \
 	X(verdicts_of_a_database)  \
 	X(a_window)                \
 	X(told_in_a_window)        \

@@ -145,7 +145,7 @@ START_TEST(head_says_what_it_is_worth)
 	sqlite3 *db = help_db(":memory:");
 	struct profile *p;
 	uint32_t i;
-	bool killed = false, open = false;
+	bool killed = false, open = false, lost = false;
 
 	help_train(db);
 	p = load(db, 7, (struct profile_select){0});
@@ -164,9 +164,10 @@ START_TEST(head_says_what_it_is_worth)
 	for (i = 0; i < p->head.n_notes; i++) {
 		killed |= strstr(p->head.notes[i], "process 4243 was killed") != NULL;
 		open |= strstr(p->head.notes[i], "1 scope was still open") != NULL;
+		lost |= strstr(p->head.notes[i], "much of the GPU's work was lost") != NULL;
 	}
-	ck_assert(killed && open);
-	ck_assert_uint_eq(p->head.n_notes, 3); /* and 'a gap', once */
+	ck_assert(killed && open && lost);
+	ck_assert_uint_eq(p->head.n_notes, 4); /* and 'a gap', once */
 	profile_free(p);
 	sqlite3_close(db);
 }
@@ -266,6 +267,15 @@ START_TEST(why_there_is_no_gpu_data)
 	profile_free(p);
 	p = load(db, 2, (struct profile_select){0});
 	ck_assert_ptr_nonnull(strstr(p->head.gpu_why, "launched no kernel"));
+	profile_free(p);
+	/* It launched: what is missing are the records. */
+	help_exec(db, "UPDATE session SET launches = 5, state = 'active' WHERE id = 2");
+	p = load(db, 2, (struct profile_select){0});
+	ck_assert_ptr_nonnull(strstr(p->head.gpu_why, "5 launches have no GPU record yet"));
+	profile_free(p);
+	help_exec(db, "UPDATE session SET state = 'finalized' WHERE id = 2");
+	p = load(db, 2, (struct profile_select){.process = "pid:2"});
+	ck_assert_ptr_nonnull(strstr(p->head.gpu_why, "5 launches have no GPU record: the head"));
 	profile_free(p);
 	p = load(db, 3, (struct profile_select){0});
 	ck_assert_ptr_null(p->head.gpu_why);

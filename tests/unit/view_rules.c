@@ -474,7 +474,7 @@ static const struct {
 	SAME(gpu_errors, HIGH, "", "2 errors"),
 	SAME(io_wait, LOW, "", "For 40.0% of the time"),
 	SAME(host_pressure, LOW, "", "For 60.0% of the time"),
-	SAME(dropped_records, MEDIUM, "", "5000 of what happened was lost"),
+	SAME(dropped_records, MEDIUM, "", "5000 events were lost"),
 	SAME(own_overhead, MEDIUM, "", "takes 20.0% longer"),
 #undef SAME
 };
@@ -777,6 +777,7 @@ START_TEST(the_worst_comes_first)
 	ck_assert_int_eq(b.verdict[4].rule, RULE_shared_gpu);
 	for (i = 1; i < b.n; i++)
 		ck_assert(b.verdict[i].severity <= b.verdict[i - 1].severity);
+	ck_assert_ptr_nonnull(strstr(b.rule[RULE_data_loader].note, "alloc_in_loop may give back"));
 	made_free(m);
 }
 END_TEST

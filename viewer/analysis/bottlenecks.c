@@ -297,6 +297,74 @@ void judge_unsure(struct judge *j, const char *fmt, ...)
 	va_end(ap);
 }
 
+/* Whether mending it takes idle time of the GPU away. */
+static bool is_of_idle(enum rule_id id)
+{
+	return id == RULE_data_loader || id == RULE_cpu_gpu_sync || id == RULE_alloc_in_loop ||
+	       id == RULE_pin_in_loop || id == RULE_host_alone || id == RULE_launch_bound ||
+	       id == RULE_unfused_optimizer;
+}
+
+static bool is_within(const struct profile *p, uint32_t node, uint32_t of)
+{
+	while (node != PROFILE_NONE && node != of)
+		node = p->node[node].parent;
+	return node == of && of != PROFILE_NONE && of != 0;
+}
+
+/* All of the idle time there is, or the same place of the tree: what one gives back another cannot, too. */
+static bool share_idle(
+	const struct facts *f, const struct verdict *a, const struct verdict *b, double all)
+{
+	return a->rule != b->rule && is_of_idle(a->rule) && is_of_idle(b->rule) && a->of == b->of &&
+	       a->gain_ns > 0 && b->gain_ns > 0 &&
+	       ((a->of == f->idle.of && all > f->idle.ns) || is_within(f->p, a->node, b->node) ||
+		       is_within(f->p, b->node, a->node));
+}
+
+static void note_shared(struct judge *j, const struct verdict *v, double all)
+{
+	struct bottlenecks *b = j->to;
+	char names[96] = "";
+	double together = v->gain_ns;
+	struct time_words most;
+	uint32_t k, n = 0;
+
+	for (k = 0; k < b->n; k++) {
+		const struct verdict *x = &b->verdict[k];
+
+		if (!share_idle(j->f, v, x, all))
+			continue;
+		together += x->gain_ns;
+		if (strstr(names, rule_rows[x->rule].id) != NULL)
+			continue;
+		(void)snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s",
+			n++ > 0 ? ", " : "", rule_rows[x->rule].id);
+	}
+	j->id = v->rule;
+	together = fmin(together, j->f->idle.ns);
+	if (n > 0)
+		judge_note(j, "%s may give back the same idle time: together at most %s%s", names,
+			time_words(
+				facts_has_steps(j->f) ? together / j->f->steps : together, &most),
+			facts_has_steps(j->f) ? " a step" : "");
+}
+
+static void note_all_shared(struct judge *j)
+{
+	struct bottlenecks *b = j->to;
+	double all = 0;
+	uint32_t i;
+
+	for (i = 0; i < b->n; i++)
+		all += is_of_idle(b->verdict[i].rule) && b->verdict[i].gain_ns > 0
+			       ? b->verdict[i].gain_ns
+			       : 0;
+	for (i = 0; i < b->n; i++)
+		if (*b->rule[b->verdict[i].rule].note == '\0')
+			note_shared(j, &b->verdict[i], all);
+}
+
 static double or_none(double v)
 {
 	return isnan(v) ? -1 : v;
@@ -337,5 +405,6 @@ void bottlenecks_find(const struct facts *f, const struct rule_settings *s, stru
 		else
 			rules[i](&j);
 	}
+	note_all_shared(&j);
 	qsort(ret->verdict, ret->n, sizeof(*ret->verdict), by_worth);
 }

@@ -18,7 +18,7 @@ struct export_left;
 #define CRITICAL_PARTS(X) /* name, word, what it is */ \
 	X(HOST,    "host",    "the host worked, in scopes") \
 	X(LOADER,  "data",    "the host worked or waited in a data loader") \
-	X(CALL,    "call",    "calls of the GPU's library, except for waits") \
+	X(CALL,    "call",    "calls of the GPU's library, and waits for no work that is known") \
 	X(NOTHING, "between", "the host, where no scope was open") \
 	X(LAUNCH,  "launch",  "from a launch until the GPU began, with nothing before it") \
 	X(COMPUTE, "compute", "kernels") \

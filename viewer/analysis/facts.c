@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "family.h"
-#include "loss_terms.h"
 #include "metrics.h"
 #include "path_end.h"
 #include "session_terms.h"
@@ -25,8 +24,7 @@
 #define USED                                                                                \
 	"SELECT sum(n) FROM (SELECT max(last_ns) - min(first_ns) n FROM busy WHERE session" \
 	" = ?1 AND busy_ns > 0 AND first_ns > 0 GROUP BY process)"
-#define LOST         0.05 /* of a GPU's work: what looks idle may be that */
-#define GPU_IN_STEPS 0.8  /* so much of its work: they tell how busy it was */
+#define GPU_IN_STEPS 0.8 /* so much of its work: they tell how busy it was */
 
 /* --- the tree */
 
@@ -170,25 +168,6 @@ static void add_up(struct facts *f)
 	f->gpu_in_steps = f->step_ns > 0 && f->step_gpu_ns > GPU_IN_STEPS * f->node[0].gpu_ns;
 }
 
-/* Any of what was lost may have been work of the GPU, but for what cannot. */
-static bool lost_work(const struct facts *f)
-{
-	static const uint32_t others[] = {
-		LOST_PATHS, LOST_NAMES, LOST_NODES, LOST_CAPTURED, LOST_NVTX, LOST_SAMPLES};
-	const struct profile_head *h = &f->p->head;
-	double lost = (double)h->unmatched;
-	uint32_t i, k;
-
-	for (i = 0; i < h->n_losses; i++) {
-		for (k = 0; k < sizeof(others) / sizeof(*others) && h->losses[i].cause != others[k];
-			k++)
-			;
-		if (k == sizeof(others) / sizeof(*others) && !loss_is_unmatched(h->losses[i].cause))
-			lost += (double)h->losses[i].count;
-	}
-	return lost > LOST * (lost + f->node[0].gpu_count);
-}
-
 static double parts_sum(const struct profile_device *d)
 {
 	double ns = 0;
@@ -295,7 +274,7 @@ int facts_new(const struct profile *p, const struct profile_select *s, struct fa
 		return -ENOMEM;
 	}
 	add_up(f);
-	f->lost_work = lost_work(f);
+	f->lost_work = p->head.lost_work || profile_lost_work(&p->head, f->node[0].gpu_count);
 	add_parts(f);
 	find_whole(f);
 	find_idle(f);
@@ -305,10 +284,14 @@ int facts_new(const struct profile *p, const struct profile_select *s, struct fa
 
 /* --- the database */
 
-static void leave_out_warm_up(struct facts *f)
+/* What the first steps take over a median, and those that did not end, of which the tree has the time alone. */
+static void leave_out_steps(struct facts *f)
 {
-	const double ns = pace_warm_ns(f->step);
+	double ns = pace_warm_ns(f->step);
+	uint32_t i;
 
+	for (i = 0; i < f->step->n && !f->is_part; i++)
+		ns += f->step->step[i].open ? step_ns(&f->step->step[i]) : 0;
 	if (f->whole != WHOLE_STEPS || ns >= f->step_ns)
 		return;
 	f->step_ns -= ns;
@@ -330,7 +313,7 @@ static void idle_of_steps(struct facts *f)
 			return;
 		if (ns <= 0 && s->ops > 0) /* it says nothing of when it was active */
 			return;
-		if (s->warm)
+		if (s->warm || s->open)
 			continue;
 		ops += s->ops;
 		all += ns > 0 ? ns : (double)(s->end_ns - s->begin_ns);
@@ -408,7 +391,7 @@ int facts_read(struct facts *f, struct sqlite3 *db, int64_t id, const struct pro
 	if (r == 0 && f->step != NULL) {
 		if (f->gone > 0)
 			none_is_warm(f);
-		leave_out_warm_up(f);
+		leave_out_steps(f);
 		idle_of_steps(f);
 		r = warm_up_leave_out(f, db, id, s, e);
 	}

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "bottlenecks.h"
-#include "loss_terms.h"
 
 /* The share of its time that a counter of nanoseconds rose in, on the GPU or host with the most. */
 static double held_share(const struct facts *f, enum device_quantity q, uint32_t *ret_at)
@@ -163,12 +162,10 @@ void rule_host_pressure(struct judge *j)
 void rule_dropped_records(struct judge *j)
 {
 	const struct profile_head *h = &j->f->p->head;
-	double lost = (double)h->unmatched, kept = j->f->node[0].gpu_count, share;
+	const double lost = (double)profile_lost(h, false);
+	double kept = j->f->node[0].gpu_count, share;
 	uint32_t i;
 
-	for (i = 0; i < h->n_losses; i++)
-		if (!loss_is_unmatched(h->losses[i].cause))
-			lost += (double)h->losses[i].count;
 	for (i = 1; i < j->f->p->n_nodes; i++)
 		kept += j->f->node[i].calls;
 	if (lost == 0)
@@ -182,7 +179,7 @@ void rule_dropped_records(struct judge *j)
 			.gain_ns = (double)NAN,
 			.view = VIEW_summary,
 			.severity = share >= 0.01 ? SEVERITY_MEDIUM : SEVERITY_LOW},
-		"%.0f of what happened was lost, %.2f%% of what is here.", lost, 100 * share);
+		"%.0f events were lost, %.2f%% of all.", lost, 100 * share);
 }
 
 void rule_own_overhead(struct judge *j)

@@ -61,7 +61,7 @@ static bool part_of_steps(const struct facts *f, enum gpu_part part, double *ret
 
 		if (s->part_ns[PART_UNKNOWN] > 0)
 			return false;
-		if (s->warm)
+		if (s->warm || s->open)
 			continue;
 		all += whole > 0 ? whole : (double)(s->end_ns - s->begin_ns);
 		ns += (double)s->part_ns[part];

@@ -133,6 +133,8 @@ void rule_recompiles(struct judge *j)
 	uint32_t i, n = 0, in = 0, later = 0;
 
 	for (i = 0; i < s->n; i++) {
+		if (s->step[i].open)
+			continue;
 		all_ns += step_ns(&s->step[i]);
 		if (s->step[i].number <= FIRST)
 			continue;

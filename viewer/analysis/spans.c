@@ -88,7 +88,8 @@ static void add(struct spans *sp, const struct span *v)
 
 void spans_scope(struct spans *sp, struct timeline *w, const struct timeline_scope *s)
 {
-	if (by_scopes(sp) && (s->flags & TRACE_CALL) == 0 && timeline_step(w, s->node))
+	if (by_scopes(sp) && (s->flags & TRACE_CALL) == 0 && timeline_step(w, s->node) &&
+		(!sp->select->open_steps || (s->flags & TRACE_OPEN) != 0))
 		add(sp, &(struct span){s->begin_ns, s->end_ns});
 }
 

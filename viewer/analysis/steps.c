@@ -246,6 +246,7 @@ static void on_scope(struct timeline *w, const struct timeline_scope *scope)
 		.number = s->n, /* until it is sorted: what values know it by */
 		.tid = scope->tid,
 		.cut = (scope->flags & (TRACE_OPEN | TRACE_BEGAN_BEFORE)) != 0,
+		.open = (scope->flags & TRACE_OPEN) != 0,
 		.begin_ns = scope->begin_ns,
 		.end_ns = scope->end_ns};
 	take_values(r, w, scope, s->n);

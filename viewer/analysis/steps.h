@@ -22,6 +22,7 @@ struct step {
 	uint32_t tid;
 	bool warm; /* a slow one at the begin: step_pace.h */
 	bool cut; /* it began before, or did not end, as by a kill: nobody knows how long it takes */
+	bool open;                 /* the latter: the tree has its time, and does not count it */
 	uint64_t begin_ns, end_ns; /* since the timeline's zero */
 	uint32_t of;               /* of stored ones: so many steps, */
 	double took_ns; /* which took so long together; of at most 1: they are its own times */

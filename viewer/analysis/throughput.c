@@ -103,9 +103,9 @@ void throughput_rates(const struct steps *s, uint32_t process, struct step_rates
 
 		if (process != UINT32_MAX && x->process != process)
 			continue;
-		ret->steps += n;
+		ret->steps += x->cut ? 0 : n;
 		ret->warm += x->warm ? n : 0;
-		if (!x->warm) {
+		if (!x->warm && !x->cut) {
 			add_step(&sums, s, i, rate);
 			/* They are in the order of their begin: of a clock that runs back, of their end. */
 			step_rates_went_on(&sums, ~x->end_ns, ~x->begin_ns);

@@ -23,16 +23,22 @@ struct reading {
 	struct works op;
 	struct call *call;
 	uint32_t n_calls, cap_calls;
-	uint64_t from_ns, to_ns;         /* calls that begin in it */
+	struct spans spans;              /* calls that begin in them */
 	const struct steps *steps;       /* NULL: none are left out */
 	uint32_t warm, first, processes; /* steps of a process that are; first: its first one */
 	bool failed;
 };
 
+static void on_open(struct timeline *w)
+{
+	spans_open(&((struct reading *)w->mine)->spans, w);
+}
+
 static void on_process(struct timeline *w)
 {
 	struct reading *r = w->mine;
 
+	spans_process(&r->spans);
 	works_clear(&r->op);
 	r->n_calls = 0;
 	r->processes++;
@@ -52,6 +58,7 @@ static void on_scope(struct timeline *w, const struct timeline_scope *s)
 {
 	struct reading *r = w->mine;
 
+	spans_scope(&r->spans, w, s);
 	if ((s->flags & TRACE_CALL) == 0 || !is_wait(gpu_class_known(s->call.class)))
 		return;
 	if (r->n_calls == WAITS_MAX)
@@ -124,6 +131,8 @@ static void on_process_end(struct timeline *w)
 	uint32_t i, k;
 	bool more;
 
+	(void)spans_settle(&r->spans);
+	r->failed |= r->spans.failed;
 	if (r->n_calls == 0 || r->failed)
 		return;
 	if (!ZEROED_FOR(r->w->site, r->cap, w->names.n) || !works_settle(&r->op)) {
@@ -142,7 +151,7 @@ static void on_process_end(struct timeline *w)
 			dry = op.end > dry ? op.end : dry;
 		for (k = i + 1; k < r->n_calls && r->call[k].begin_ns < c->end_ns; k++)
 			;
-		if (c->begin_ns >= r->from_ns && c->begin_ns < r->to_ns && !is_warm(r, c))
+		if (spans_clip(&r->spans, c->begin_ns, c->begin_ns + 1) > 0 && !is_warm(r, c))
 			add_call(r, c, dry, more && dry <= c->end_ns ? op.begin : 0,
 				k < r->n_calls ? r->call[k].begin_ns : UINT64_MAX);
 		done = c->end_ns;
@@ -182,7 +191,8 @@ static void on_close(struct timeline *w)
 int waits_read(struct sqlite3 *db, int64_t id, const struct profile_select *s,
 	const struct steps *steps, struct export_left *ret_left, struct waits **ret, struct err *e)
 {
-	static const struct timeline_form form = {.process = on_process,
+	static const struct timeline_form form = {.open = on_open,
+		.process = on_process,
 		.scope = on_scope,
 		.op = on_op,
 		.process_end = on_process_end,
@@ -190,15 +200,17 @@ int waits_read(struct sqlite3 *db, int64_t id, const struct profile_select *s,
 	const struct profile_select all = spans_whole(s);
 	struct reading r = {.w = calloc(1, sizeof(*r.w)),
 		.steps = steps,
-		.warm = steps != NULL ? pace_warm_most(steps) : 0,
-		.from_ns = s->from_ns,
-		.to_ns = s->to_ns != 0 ? s->to_ns : UINT64_MAX};
+		.warm = steps != NULL ? pace_warm_most(steps) : 0};
 	int status;
 
 	if (r.w != NULL)
 		r.w->texts = profile_new();
+	spans_begin(&r.spans, s);
 	r.failed = r.w == NULL || r.w->texts == NULL;
 	status = reading_run(&form, &r, &r.failed, db, id, &all, ret_left, e);
+	if (r.spans.many)
+		status = spans_verdict(&r.spans, false, e);
+	spans_fini(&r.spans);
 	works_fini(&r.op);
 	free(r.call);
 	if (status < 0)

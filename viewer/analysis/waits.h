@@ -36,8 +36,8 @@ struct waits {
 	struct profile *texts;
 };
 
-/* Of a session in an open store; as export_timeline_fn, but calls that begin in from_ns to to_ns. steps: of the same; those of its
- * warm-up do not count, and the others as much more (warm_up.h). NULL: all count. -ENODATA: it kept no timeline. */
+/* Of a session in an open store; as export_timeline_fn, but calls that begin in what s asks for (spans.h). steps: of the same; those of its
+ * warm-up do not count, and the others as much more (warm_up.h). NULL: all count. -ENODATA: it kept no timeline. -E2BIG. */
 int waits_read(struct sqlite3 *db, int64_t id, const struct profile_select *s,
 	const struct steps *steps, struct export_left *ret_left, struct waits **ret, struct err *e);
 void waits_free(struct waits *w); /* NULL is fine */

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT. warm_up.c: the host's sums without those of the first steps. */
+/* SPDX-License-Identifier: MIT. warm_up.c: the host's sums without those of the first steps, and of those that did not end. */
 #include "warm_up.h"
 
 #include <errno.h>
@@ -24,9 +24,8 @@ static double without(double all, double warm, double factor)
 	return fmax(0, all - warm) * factor;
 }
 
-static void take(struct facts *f, const struct facts *warm)
+static void take(struct facts *f, const struct facts *warm, double factor)
 {
-	const double factor = warm_up_factor(f->step);
 	uint32_t i;
 
 	f->step_wait_ns = 0;
@@ -67,29 +66,56 @@ static struct profile_select reach(
 	return in;
 }
 
-int warm_up_leave_out(struct facts *f, struct sqlite3 *db, int64_t id,
-	const struct profile_select *s, struct err *e)
+/* What those steps have; the others count for as much more. */
+static int leave_out(struct facts *f, struct sqlite3 *db, int64_t id,
+	const struct profile_select *s, const struct profile_select *in, double factor,
+	struct err *e)
 {
-	const uint32_t most = pace_warm_most(f->step);
-	const struct profile_select whole = spans_whole(s), in = reach(f->step, s, most);
+	const struct profile_select whole = spans_whole(s);
 	struct export_left left = {0};
 	struct facts *warm = NULL;
 	struct window w = {.host_only = true};
-	int r;
+	int r = profile_load(db, id, &whole, &w.p, e);
 
-	if (most == 0 || f->is_part)
-		return 0;
-	r = profile_load(db, id, &whole, &w.p, e);
 	if (r == 0 && w.p->n_nodes == f->p->n_nodes)
-		r = window_read(&w, db, id, &in, &left, e);
+		r = window_read(&w, db, id, in, &left, e);
 	if (r == 0 && facts_new(w.p, s, &warm) < 0)
 		r = err_set(e, -ENOMEM, "out of memory");
 	if (r == 0 && warm->p->n_nodes == f->p->n_nodes)
-		take(f, warm);
+		take(f, warm, factor);
 	facts_free(warm);
 	profile_free(w.p);
 	if (r != -ENOENT && r != -E2BIG)
 		return r;
 	*e = (struct err){0};
 	return 0;
+}
+
+static bool any_is_open(const struct steps *s)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->n && !s->step[i].open; i++)
+		;
+	return i < s->n;
+}
+
+int warm_up_leave_out(struct facts *f, struct sqlite3 *db, int64_t id,
+	const struct profile_select *s, struct err *e)
+{
+	const uint32_t most = pace_warm_most(f->step);
+	struct profile_select in = spans_whole(s);
+	int r = 0;
+
+	if (!f->is_part && any_is_open(f->step)) {
+		in.first_step = 1;
+		in.last_step = UINT32_MAX;
+		in.open_steps = true;
+		r = leave_out(f, db, id, s, &in, 1, e);
+	}
+	if (r == 0 && !f->is_part && most > 0) {
+		in = reach(f->step, s, most);
+		r = leave_out(f, db, id, s, &in, warm_up_factor(f->step), e);
+	}
+	return r;
 }

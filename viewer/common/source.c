@@ -281,8 +281,7 @@ static int load_synced(const char *path, int memfd, int64_t id, const char *said
 /* p is NULL for a timeline, which says itself how far it reaches. */
 static bool is_live(const struct profile *p)
 {
-	return p != NULL && p->head.state != NULL && strcmp(p->head.state, "finalized") != 0 &&
-	       strcmp(p->head.state, "interrupted") != 0;
+	return p != NULL && !profile_is_over(&p->head);
 }
 
 /* The daemon first, so that a running session is up to date; the database alone when there is none,

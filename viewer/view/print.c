@@ -124,17 +124,13 @@ static void head_parts(struct text *t, const struct profile *p, const struct ter
 	text_char(t, '\n');
 }
 
-static uint64_t losses_of(const struct profile_head *h, bool *ret_about)
+static bool is_about(const struct profile_head *h)
 {
-	uint64_t lost = 0;
 	uint32_t i;
 
-	*ret_about = false;
-	for (i = 0; i < h->n_losses; i++) {
-		lost += h->losses[i].count;
-		*ret_about |= h->losses[i].about;
-	}
-	return lost;
+	for (i = 0; i < h->n_losses && !h->losses[i].about; i++)
+		;
+	return i < h->n_losses;
 }
 
 static const char *about_words(bool about)
@@ -145,8 +141,7 @@ static const char *about_words(bool about)
 static void head_worth(struct text *t, const struct profile *p, const struct term *term)
 {
 	const struct profile_head *h = &p->head;
-	bool about;
-	const uint64_t lost = losses_of(h, &about);
+	const uint64_t lost = profile_lost(h, false);
 
 	if (h->launches > 0) {
 		text_str(t, "  ");
@@ -155,7 +150,7 @@ static void head_worth(struct text *t, const struct profile *p, const struct ter
 	}
 	text_str(t, "  ");
 	term_style(term, t, lost > 0 ? STYLE_BAD : STYLE_PLAIN);
-	text_fmt(t, "drops %s%llu", about_words(about), (unsigned long long)lost);
+	text_fmt(t, "drops %s%llu", about_words(is_about(h)), (unsigned long long)lost);
 	term_style(term, t, STYLE_PLAIN);
 	if (!isnan(h->overhead))
 		text_fmt(t, "  overhead %.2f%% of a core", h->overhead * 100);

@@ -160,7 +160,10 @@ static void print_notes(struct run *run, const struct bottlenecks *b)
 		text_fmt(&t, "%s: %s%c", rule_rows[i].id, b->rule[i].note, '\0');
 		if (t.s != NULL)
 			print_words(&run->out, &run->term,
-				b->rule[i].state == RULE_UNSURE ? "unsure  " : "clean   ", t.s);
+				b->rule[i].state == RULE_UNSURE  ? "unsure  "
+				: b->rule[i].state == RULE_FOUND ? "also    "
+								 : "clean   ",
+				t.s);
 		text_fini(&t);
 	}
 }

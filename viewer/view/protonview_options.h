@@ -28,9 +28,9 @@ enum {
 #undef X
 		ON_VIEWS = ON_tree | ON_flat | ON_diff,
 	ON_PARTS = ON_breakdown | ON_bottlenecks | ON_critical | ON_launches | ON_streams |
-		   ON_roofline | ON_steps,
+		   ON_roofline | ON_steps | ON_sync,
 	ON_SOURCES = ON_VIEWS | ON_PARTS | ON_export | ON_sql | ON_ops,
-	ON_ALL = ON_SOURCES | ON_sessions | ON_series | ON_sync | ON_apis | ON_ranks | ON_memory,
+	ON_ALL = ON_SOURCES | ON_sessions | ON_series | ON_apis | ON_ranks | ON_memory,
 	ON_DB = ON_ALL | ON_web | ON_report,
 	ON_ANY = ON_DB | ON_import | ON_recover | ON_help,
 };
@@ -59,8 +59,8 @@ enum {
 	X(FORCE,        0,   "force",        NULL,      ON_export | ON_report | ON_sql | ON_series | ON_import, "overwrite FILE") \
 	X(AS,           0,   "as",           "NAME",    ON_import,   "the session's name (default: FILE's)") \
 	X(DB,           0,   "db",           "FILE",    ON_DB,       "read this database; SOURCE is a session in it") \
-	X(PROCESS,      0,   "process",      "P",       ON_SOURCES | ON_series | ON_sync | ON_apis | ON_memory, "one process of a session only: a rank, or pid:N") \
-	X(RANK,         0,   "rank",         "N",       ON_SOURCES | ON_series | ON_sync | ON_apis | ON_memory, "as --process N") \
+	X(PROCESS,      0,   "process",      "P",       ON_SOURCES | ON_series | ON_apis | ON_memory, "one process of a session only: a rank, or pid:N") \
+	X(RANK,         0,   "rank",         "N",       ON_SOURCES | ON_series | ON_apis | ON_memory, "as --process N") \
 	X(PHASE,        0,   "phase",        "N",       ON_SOURCES | ON_apis, "one phase (segment) of a session only") \
 	X(WINDOW,       0,   "window",       "A..B",    ON_export | ON_sql | ON_PARTS, "of a timeline, what runs between A and B: in seconds since it began, or with the unit ms, us or ns") \
 	X(STEP,         0,   "step",         "N[..M]",  ON_export | ON_sql | ON_PARTS | ON_memory, "of a timeline, what runs during the step N, or N to M, from 1: scopes named step, step N or ProfilerStep#N; of steps, these; of memory, growth over these") \

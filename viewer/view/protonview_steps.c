@@ -39,7 +39,7 @@ enum {
 #define X(key, ...) +1
 	N_FIXED = 0 FIXED(X),
 #undef X
-	MARK = N_FIXED, /* "warm-up", "slow" */
+	MARK = N_FIXED, /* "warm-up", "slow", "cut off" */
 	N_COLUMNS
 };
 
@@ -58,7 +58,8 @@ static double pace_of(const struct steps *k, uint32_t i)
 {
 	const struct step *s = &k->step[i];
 
-	return i > 0 && s[-1].process == s->process && s->of <= 1 && s->end_ns >= s[-1].end_ns
+	return i > 0 && s[-1].process == s->process && s->of <= 1 && !s->open &&
+			       s->end_ns >= s[-1].end_ns
 		       ? (double)(s->end_ns - s[-1].end_ns)
 		       : (double)NAN;
 }
@@ -164,7 +165,10 @@ static int choose_rows(struct shown *w, uint32_t most)
 
 static const char *mark_of(const struct steps *k, uint32_t i)
 {
-	return k->step[i].warm ? "warm-up" : pace_is_slow(k, &k->step[i]) ? "slow" : NULL;
+	return k->step[i].cut                 ? "cut off"
+	       : k->step[i].warm              ? "warm-up"
+	       : pace_is_slow(k, &k->step[i]) ? "slow"
+					      : NULL;
 }
 
 static void put_row(struct shown *w, struct sheet *s, uint32_t i)
@@ -184,7 +188,7 @@ static void put_row(struct shown *w, struct sheet *s, uint32_t i)
 /* --- of each process */
 
 struct sums {
-	uint32_t n, slow;
+	uint32_t n, slow, cut; /* cut: more than these n, that began before or did not end */
 	double p50, p90, p99, least, most, between_ns, whole_ns;
 	uint32_t slowest; /* its number */
 	struct step_rates rates;
@@ -216,6 +220,9 @@ static void sums_of(const struct shown *w, uint32_t process, double *v, struct s
 		const struct step *s = &k->step[i];
 
 		if (s->process != process)
+			continue;
+		ret->cut += s->cut;
+		if (s->cut)
 			continue;
 		first = first == NULL ? s : first;
 		last = s;
@@ -249,8 +256,8 @@ static void put_json_process(struct text *t, const struct steps_process *p, cons
 		text_fmt(t, "%lld", (long long)p->rank);
 	else
 		text_str(t, "null");
-	text_fmt(t, ",\"pid\":%lld,\"steps\":%u,\"warm_up\":%llu,\"slow\":%u", (long long)p->pid,
-		s->n, (unsigned long long)s->rates.warm, s->slow);
+	text_fmt(t, ",\"pid\":%lld,\"steps\":%u,\"warm_up\":%llu,\"slow\":%u,\"cut_off\":%u",
+		(long long)p->pid, s->n, (unsigned long long)s->rates.warm, s->slow, s->cut);
 	text_fmt(t,
 		",\"least_ns\":%.0f,\"p50_ns\":%.0f,\"p90_ns\":%.0f,\"p99_ns\":%.0f,\"most_ns\":%."
 		"0f,"
@@ -266,12 +273,12 @@ static void note_process(struct sheet *s, const struct steps *k, uint32_t i, con
 	const bool windows = run_given(s->run, OPT_EVERY);
 	struct text t = {0};
 
-	if (u->n == 0)
+	if (u->n + u->cut == 0)
 		return;
 	text_fmt(&t, "%s %lld: ", p->rank >= 0 ? "rank" : "pid",
 		(long long)(p->rank >= 0 ? p->rank : p->pid));
 	term_count(&t, u->n, windows ? "window" : "step", windows ? "windows" : "steps");
-	if (!windows) {
+	if (!windows && u->n > 0) {
 		text_str(&t, ": half take ");
 		term_duration(&t, u->p50);
 		text_str(&t, " or less, nine of ten ");
@@ -289,10 +296,13 @@ static void note_process(struct sheet *s, const struct steps *k, uint32_t i, con
 		text_fmt(&t, "; the first %llu are warm-up", (unsigned long long)u->rates.warm);
 	if (u->slow > 0)
 		text_fmt(&t, "; %u slow", u->slow);
+	if (u->cut > 0)
+		text_fmt(&t, "; %u more cut off, so that nobody knows how long %s", u->cut,
+			u->cut == 1 ? "it takes" : "they take");
 	if (u->whole_ns > 0 && u->between_ns >= 0.01 * u->whole_ns)
 		text_fmt(&t, "; %.0f%% of the time lies between steps",
 			100 * u->between_ns / u->whole_ns);
-	text_str(&t, "; ");
+	text_str(&t, u->rates.told[RATE_STEPS] > 0 ? "; " : "");
 	print_rates(&t, &u->t, ", ");
 	text_str(&t, ".");
 	sheet_note(s, "%.*s", (int)t.n, t.n > 0 ? t.s : "");

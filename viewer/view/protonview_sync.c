@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT. protonview_sync.c: the verb sync: calls that wait for the GPU, by where they are
  * made, and what the GPU did not do behind them. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "grid.h"
 #include "print_json.h"
 #include "protonview_verb.h"
+#include "session_terms.h"
 #include "waits.h"
 
 #define ROWS 20u /* shown, without --rows */
@@ -19,6 +21,9 @@ static int read_waits(void *arg, struct sqlite3 *db, int64_t id, const struct pr
 
 	return r == -ENODATA ? err_set(e, r, NONE) : r;
 }
+
+/* What looks like a bubble may have been work that was lost, and what looks harmless may have had one behind it. */
+#define NO_BUBBLES "bubbles are not known: much of what the GPU did meanwhile has no record"
 
 /* The dearest first: by bubble, then by what it blocked. */
 static int by_cost(const void *a, const void *b)
@@ -88,7 +93,7 @@ static void json(struct run *run, const struct profile *p, const struct waits *w
 		envelope_string(t, site[i]->name);
 		envelope_integer(t, (int64_t)site[i]->calls);
 		envelope_integer(t, (int64_t)site[i]->blocked_ns);
-		envelope_integer(t, (int64_t)site[i]->bubble_ns);
+		envelope_number(t, p->head.lost_work ? (double)NAN : (double)site[i]->bubble_ns);
 		free(scope);
 	}
 	envelope_close(t, &run->warnings);
@@ -111,7 +116,9 @@ static void print(struct run *run, const struct profile *p, const struct waits *
 
 		grid_cell_fmt(&g, "%llu", (unsigned long long)site[i]->calls);
 		grid_cell_fmt(&g, "%.3f", (double)site[i]->blocked_ns / 1e6);
-		if (site[i]->bubble_ns > 0)
+		if (p->head.lost_work)
+			grid_cell_fmt(&g, "-");
+		else if (site[i]->bubble_ns > 0)
 			grid_cell_fmt(&g, "%.3f", (double)site[i]->bubble_ns / 1e6);
 		else
 			grid_cell_fmt(&g, "harmless");
@@ -123,7 +130,10 @@ static void print(struct run *run, const struct profile *p, const struct waits *
 	grid_fini(&g);
 	if (n > most)
 		text_fmt(&run->out, "%u more; -n N shows N\n", n - most);
-	text_str(&run->out, "bubble: nothing of its process was on the GPU from then on\n");
+	if (p->head.lost_work)
+		print_words(&run->out, &run->term, "", NO_BUBBLES);
+	else
+		text_str(&run->out, "bubble: nothing of its process was on the GPU from then on\n");
 }
 
 int view_sync(struct run *run)
@@ -143,11 +153,17 @@ int view_sync(struct run *run)
 	if (r == 0 && site == NULL)
 		r = err_set(&run->e, -ENOMEM, "out of memory");
 	if (r == 0 && n == 0)
-		r = err_set(&run->e, -ENOENT, NONE);
+		r = err_set(&run->e, -ENOENT, "%s",
+			run_part(run) ? "no call that waits for the GPU begins there"
+			: (p->head.row.switches & SWITCH_SYNC) != 0
+				? "nothing waited for the GPU in a call"
+				: NONE);
 	if (r == 0 && w->left_out > 0)
 		warning_add(&run->warnings,
 			"sync: %llu calls or operations of processes with over %u are not counted",
 			(unsigned long long)w->left_out, WAITS_MAX);
+	if (r == 0 && p->head.lost_work && run_given(run, OPT_JSON))
+		warning_add(&run->warnings, "sync: %s", NO_BUBBLES);
 	if (r == 0 && run_given(run, OPT_JSON))
 		json(run, p, w, site, n);
 	else if (r == 0)

@@ -149,12 +149,6 @@ int web_ref(struct web_ask *a, const char **ret)
 	return find(a, a->id, ret);
 }
 
-bool web_is_over(const struct profile *p)
-{
-	return p->head.state == NULL || strcmp(p->head.state, "finalized") == 0 ||
-	       strcmp(p->head.state, "interrupted") == 0;
-}
-
 static void forget(struct web *w)
 {
 	profile_free(w->p);
@@ -182,7 +176,7 @@ int web_profile(struct web_ask *a, const struct profile **ret)
 	if (snprintf(key, sizeof(key), "%s/%s/%s", a->id, given(a, "process"), given(a, "phase")) >=
 		(int)sizeof(key))
 		return err_set(&a->run->e, -EINVAL, "the address is too long");
-	if (w->p == NULL || !web_is_over(w->p) || strcmp(key, w->key) != 0) {
+	if (w->p == NULL || !profile_is_over(&w->p->head) || strcmp(key, w->key) != 0) {
 		forget(w);
 		r = open_source(a, a->id, &o, &s);
 		if (r < 0)

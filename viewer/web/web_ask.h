@@ -59,7 +59,6 @@ int web_db(struct web_ask *a, web_db_fn *fn, void *arg, struct export_left *ret_
 struct web_ask *web_ask_new(struct web *w, const char *id);
 void web_ask_free(struct web_ask *a); /* NULL is fine */
 
-bool web_is_over(const struct profile *p);
 uint64_t web_steps_done(const struct profile *p);
 
 struct name_set;

@@ -153,7 +153,7 @@ int web_bottlenecks(struct web_ask *a)
 		r = err_set(&a->run->e, -ENOMEM, "out of memory");
 	/* A phase is judged by its tree: what is beside it is of all of the session. So is what goes on:
 	 * the page asks anew all the time, and a timeline may be long. */
-	if (r == 0 && p->head.uuid != NULL && web_is_over(p) &&
+	if (r == 0 && p->head.uuid != NULL && profile_is_over(&p->head) &&
 		web_query_get(&a->q, "phase") == NULL) {
 		web_alone(a);
 		r = web_db(a, read_store, f, NULL);

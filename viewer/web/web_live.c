@@ -132,16 +132,6 @@ static uint64_t busy_ns(const struct profile *p)
 	return sum;
 }
 
-static uint64_t losses(const struct profile *p)
-{
-	uint64_t sum = 0;
-	uint32_t i;
-
-	for (i = 0; i < p->head.n_losses; i++)
-		sum += p->head.losses[i].count;
-	return sum;
-}
-
 static void put_frame(
 	struct text *t, struct web_ask *a, struct web_look *now, const struct web_look *before)
 {
@@ -155,7 +145,7 @@ static void put_frame(
 	json_key_u64(t, "steps", now->steps);
 	json_key_f64(t, "step_rate", (double)(now->steps - before->steps) * 1e9 / dt);
 	json_key_f64(t, "busy", p->n_devices > 0 ? busy / dt / p->n_devices : (double)NAN);
-	json_key_u64(t, "drops", losses(p));
+	json_key_u64(t, "drops", profile_lost(&p->head, false));
 	json_key_f64(t, "overhead", p->head.overhead);
 	put_top(t, a, now, before);
 }
@@ -170,7 +160,7 @@ static void look(struct web_ask *a, struct web_look *before, struct text *t, boo
 	text_char(t, '{');
 	if (r == 0)
 		put_frame(t, a, &now, before);
-	*ret_over = r == 0 && web_is_over(now.p);
+	*ret_over = r == 0 && profile_is_over(&now.p->head);
 	/* The words of a daemon that does not answer stand among the warnings. */
 	json_key_str(t, "away",
 		r < 0                    ? a->run->e.text
