@@ -12,6 +12,7 @@
 #include "protonctl_help.h"
 #include "protonctl_options.h"
 #include "protonctl_table.h"
+#include "spark.h"
 
 /* --- the table --- */
 
@@ -307,6 +308,25 @@ START_TEST(places_of_the_tests)
 }
 END_TEST
 
+/* One that towers over the others is an arrow, and they are seen; many that differ are as they are. */
+START_TEST(a_tall_bar)
+{
+	static const double tall[] = {1, 2, 1, 2, 1, 2, 900, 1, 2, 1},
+			    all[] = {1, 2, 3, 4, 5, 6, 7, 8};
+	struct text t = {0};
+
+	spark(&t, tall, 10, 0, spark_top(tall, 10, 0, 900), false);
+	spark(&t, tall, 10, 0, 900, true);
+	spark(&t, all, 8, 1, spark_top(all, 8, 1, 8), false);
+	text_char(&t, '\0');
+	ck_assert_str_eq(t.s, ".-.-.-^.-."
+			      "▁▁▁▁▁▁█▁▁▁"
+			      "_.,-=+*#");
+	text_fini(&t);
+	ck_assert(spark_top(tall, 0, 0, 5) == 5 && spark_top((double[]){3, 3}, 2, 3, 3) == 3);
+}
+END_TEST
+
 Suite *suite(void)
 {
 	Suite *s = suite_create("view_words");
@@ -320,6 +340,7 @@ Suite *suite(void)
 	tcase_add_loop_test(t, name_expands, 0, (int)(sizeof(names) / sizeof(names[0])));
 	tcase_add_loop_test(t, text_is_tame, 0, (int)(sizeof(texts) / sizeof(texts[0])));
 	tcase_add_test(t, json_of_values);
+	tcase_add_test(t, a_tall_bar);
 	tcase_add_test(t, numbers_for_people);
 	tcase_add_test(t, wrong_variables);
 	tcase_add_test(t, bad_option_is_guessed);

@@ -6,7 +6,12 @@
 
 #include "text.h"
 
-/* One column each: least is the lowest bar, most the highest. ASCII unless utf8. */
+#define SPARK_MAX 64u
+
+/* One column each: least is the lowest bar, most the highest; what is beyond is an arrow. ASCII unless utf8. */
 void spark(struct text *t, const double *v, uint32_t n, double least, double most, bool utf8);
+/* Where the highest bar should be: most, or, where a few tower over four fifths of them and would flatten these, twice as high as
+ * these. Of SPARK_MAX at most. */
+double spark_top(const double *v, uint32_t n, double least, double most);
 
 #endif

@@ -90,7 +90,7 @@ static void bars_cell(struct grid *g, const struct term *term, const struct seri
 
 	sums_of(one, &s);
 	stretches(one, v, n);
-	spark(&t, v, n, s.least, s.most, term->utf8);
+	spark(&t, v, n, s.least, spark_top(v, n, s.least, s.most), term->utf8);
 	grid_cell_fmt(g, "%.*s", (int)t.n, t.n > 0 ? t.s : "");
 	text_fini(&t);
 }

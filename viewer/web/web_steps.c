@@ -75,6 +75,7 @@ int web_steps(struct web_ask *a)
 {
 	struct text *t = &a->to->body;
 	struct steps *steps;
+	uint32_t i, cut = 0;
 	int r;
 
 	web_alone(a);
@@ -84,6 +85,12 @@ int web_steps(struct web_ask *a)
 		return r;
 	if (steps->left_out > 0)
 		warning_add(&a->run->warnings, "%u steps more are left out", steps->left_out);
+	for (i = 0; i < steps->n; i++)
+		cut += steps->step[i].cut;
+	if (cut > 0)
+		warning_add(&a->run->warnings,
+			"%u step%s began before the session, or did not end: nobody knows how long",
+			cut, cut == 1 ? "" : "s");
 	text_char(t, '{');
 	put_processes(t, steps);
 	put_columns(t, steps);

@@ -20,6 +20,7 @@ export interface ChartProps {
 	selected?: number; // of x
 	onPick?: (index: number) => void;
 	zero?: boolean;
+	top?: number | undefined; // where the axis ends, whatever is beyond
 	sync?: string;
 }
 
@@ -40,8 +41,8 @@ export function Chart(p: ChartProps) {
 	const data = useMemo(() => {
 		let sum: number[] = [];
 		const sums = p.curves.slice(0, bars).map((c) => (sum = c.v.map((v, i) => (v ?? 0) + (sum[i] ?? 0))));
-		return [p.x, ...sums.reverse(), ...p.curves.slice(bars).map((c) => c.v)] as uPlot.AlignedData;
-	}, [p.x, p.curves]);
+		return [p.x, ...sums.reverse(), ...p.curves.slice(bars).map((c) => c.v.map((v) => (v === null ? v : Math.min(v, p.top ?? v))))] as uPlot.AlignedData;
+	}, [p.x, p.curves, p.top]);
 	const whole = p.xIs === "step" || p.xIs === "session";
 	useLayoutEffect(() => {
 		const box = el.current!;
@@ -66,7 +67,7 @@ export function Chart(p: ChartProps) {
 					time: false,
 					range: ({ data: [x] }, a, b) => (p.xIs === "seconds" ? [Math.max(0, b - 120), Math.max(b, 10)] : x.length === 1 ? [x[0] - 1, x[0] + 1] : bars > 0 ? [a - 0.6, b + 0.6] : [a, b]),
 				},
-				y: p.zero || bars > 0 ? { range: (_u, _a, b) => [0, b > 0 ? b * 1.06 : 1] } : {},
+				y: p.zero || bars > 0 ? { range: (_u, _a, b) => [0, b > 0 ? Math.min(b, latest.current.top ?? b) * 1.06 : 1] } : {},
 			},
 			axes: [
 				{ ...axis, size: 30, ...(whole ? { incrs: [1, 2, 5].flatMap((k) => Array.from({ length: 9 }, (_, i) => k * 10 ** i)).sort((a, b) => a - b) } : {}), values: (_u, ticks) => ticks.map((t) => (whole ? (Number.isInteger(t) ? String(t) : "") : p.xIs === "time" ? plain(t, unitOf("ns", ticks[ticks.length - 1])) : `${t} s`)) },

@@ -39,6 +39,12 @@ function StepsView({ s }: { s: Steps }) {
 	const x = useMemo(() => rows.map((i) => c.step[i]), [rows]);
 	const mid = useMemo(() => median(rows.map((i) => c.duration[i])), [rows]);
 	const slow = useMemo(() => rows.filter((i) => c.duration[i] > mid * SLOW), [rows, mid]);
+	// A few that tower over four fifths of the steps would flatten them: these have half of the height then.
+	const top = useMemo(() => {
+		const d = rows.map((i) => c.duration[i]).sort((a, b) => a - b), most = d[Math.ceil(0.8 * d.length) - 1];
+		return d[d.length - 1] > 5 * most ? 2 * most : undefined;
+	}, [rows]);
+	const beyond = top ? slow.filter((i) => c.duration[i] > top).length : 0;
 	const curves = useMemo((): Curve[] => {
 		const take = (k: string) => rows.map((i) => c[k]?.[i] ?? null);
 		const ret: Curve[] = [];
@@ -90,10 +96,11 @@ function StepsView({ s }: { s: Steps }) {
 			<div class="bar-of">
 				<span class="note"><b>{group(rows.length)}</b> {rows.length === 1 ? "step" : "steps"}, median <b>{time(mid)}</b>{totalOf("gpu_busy") > 0 ? <>, GPU busy <b>{percent(totalOf("gpu_busy"), all)}</b> of them</> : null}</span>
 				{slow.length > 0 && <span class="note warn">{group(slow.length)} took over {SLOW} × the median: {slow.slice(0, 6).map((i) => <button key={i} class="link" onClick={() => set({ step: String(c.step[i]) })}>{c.step[i]}</button>)}{slow.length > 6 ? " …" : ""}</span>}
+				{top && <span class="note">the chart ends at {time(top)}: {group(beyond)} took longer</span>}
 				{s.processes.length > 1 && <Choice label="of" value={h.proc ?? "0"} of={s.processes.slice(0, 1024).map((p, i) => [String(i), whoOf(p)] as [string, string])} onChange={(v) => set({ proc: v })} />}
 				{chosen >= 0 && meta.has.timeline && <button onClick={() => open(chosen)}>step {c.step[chosen]} in the timeline</button>}
 			</div>
-			<Chart label={`${rows.length} steps, median ${time(mid)}; the table below has each`} x={x} xIs="step" unit="ns" curves={curves} height={240} zero selected={chosen >= 0 ? rows.indexOf(chosen) : -1} onPick={(i) => set({ step: String(x[i]) })} />
+			<Chart label={`${rows.length} steps, median ${time(mid)}; the table below has each`} x={x} xIs="step" unit="ns" curves={curves} height={240} zero top={top} selected={chosen >= 0 ? rows.indexOf(chosen) : -1} onPick={(i) => set({ step: String(x[i]) })} />
 			<Table label="Steps" cols={cols} rows={rows} sort={h.stsort ?? ""} onSort={(v) => set({ stsort: v })} selected={chosen} onSelect={(i) => set({ step: String(c.step[i]) })} onOpen={open} empty="No steps." />
 		</>
 	);
@@ -176,7 +183,7 @@ function MemoryOver({ series }: { series: import("../api").SeriesAnswer["series"
 			x, curves: series.map((s, k): Curve => {
 				const v: (number | null)[] = new Array(x.length).fill(null);
 				s.t.forEach((t, i) => (v[at.get(t)!] = s.v[i]));
-				return { name: shown(s.name), color: lineColor(k), v, kind: "line" };
+				return { name: shown(label(s)), color: lineColor(k), v, kind: "line" };
 			}),
 		};
 	}, [series]);
