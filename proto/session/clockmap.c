@@ -7,7 +7,17 @@
 #define SLOPE_ONE (1ull << 32)
 #define SLOPE_MAX \
 	(1ull << 44) /* 4096 ns a tick: no clock is that slow, and products stay in range */
-#define APART_MIN_NS 100000000ull /* anchors closer than this give no slope to go far with */
+#define GOES_ON_NS   2000000000ull /* behind the last anchor, of which there is one a second */
+#define APART_MIN_NS 100000000ull  /* anchors closer than this give no slope to go far with */
+
+static void note_back(struct anchors *a, uint32_t i)
+{
+	if (i == 0 || a->v[i].real_ns >= a->v[i - 1].real_ns)
+		return;
+	if (a->n_back == ANCHORS_BACK_MAX)
+		memmove(a->back, a->back + 1, --a->n_back * sizeof(*a->back));
+	a->back[a->n_back++] = i;
+}
 
 void anchors_add(struct anchors *a, const struct anchor *x)
 {
@@ -17,8 +27,7 @@ void anchors_add(struct anchors *a, const struct anchor *x)
 	if (x->mono_ns > CLOCK_NS_MAX || x->real_ns > CLOCK_NS_MAX)
 		return;
 	if (last != NULL && (x->clock < last->clock || x->mono_ns < last->mono_ns)) {
-		a->n = 0;
-		a->stepped = false;
+		a->n = a->n_back = 0;
 		last = NULL;
 	}
 	if (last != NULL && (x->clock == last->clock || x->mono_ns == last->mono_ns))
@@ -29,9 +38,11 @@ void anchors_add(struct anchors *a, const struct anchor *x)
 			a->v[i] = a->v[2 * i];
 		memmove(a->v + keep / 2, a->v + keep, (a->cap - keep) * sizeof(*a->v));
 		a->n = a->cap - (keep - keep / 2);
+		for (a->n_back = i = 0; i < a->n; i++)
+			note_back(a, i);
 	}
-	a->stepped |= last != NULL && x->real_ns < last->real_ns;
 	a->v[a->n++] = *x;
+	note_back(a, a->n - 1);
 	a->changes++;
 }
 
@@ -43,14 +54,38 @@ static bool is_near(const struct anchors *a, uint32_t i, uint64_t real_ns)
 		       real_ns - a->v[i - 1].real_ns > a->v[i].real_ns - real_ns);
 }
 
+/* How far it is from what the clock showed while it ran on from v[from] to v[end - 1]: it may have been set right behind the anchor
+ * before, and went on behind the last one. */
+static uint64_t outside(const struct anchors *a, uint32_t from, uint32_t end, uint64_t real_ns)
+{
+	const struct anchor *v = &a->v[from];
+	const uint64_t since = from > 0 ? v->mono_ns - v[-1].mono_ns : v->real_ns,
+		       first = v->real_ns > since ? v->real_ns - since : 0,
+		       last = a->v[end - 1].real_ns + GOES_ON_NS;
+
+	return real_ns < first ? first - real_ns : real_ns > last ? real_ns - last : 0;
+}
+
 uint32_t anchors_near(const struct anchors *a, uint64_t real_ns)
 {
-	uint32_t low = 0, high = a->n - 1, mid;
+	uint32_t low = 0, high = a->n, k, mid;
+	uint64_t least = UINT64_MAX, far;
 
 	if (a->n == 0)
 		return 0;
-	while (low < high) { /* the last near one; where time went back, each is asked */
-		mid = a->stepped ? high : low + (high - low + 1) / 2;
+	for (k = a->n_back + 1; a->n_back > 0 && k-- > 0 && least > 0;) {
+		const uint32_t from = k > 0 ? a->back[k - 1] : 0,
+			       end = k < a->n_back ? a->back[k] : a->n;
+
+		far = outside(a, from, end, real_ns);
+		if (far >= least)
+			continue;
+		least = far;
+		low = from;
+		high = end;
+	}
+	for (high--; low < high;) { /* the last near one */
+		mid = low + (high - low + 1) / 2;
 		if (is_near(a, mid, real_ns))
 			low = mid;
 		else

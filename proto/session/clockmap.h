@@ -17,18 +17,21 @@ struct anchor {
 	uint64_t clock, mono_ns, real_ns, error_ns;
 };
 
+#define ANCHORS_BACK_MAX 16u
+
 /* By clock, strictly growing. `v` belongs to the owner; full, the older half is thinned out. */
 struct anchors {
 	struct anchor *v;
 	uint32_t n, cap;
 	uint32_t changes; /* so that a clockmap knows when its piece is stale */
-	bool stepped;     /* real times may go back */
+	uint32_t back[ANCHORS_BACK_MAX],
+		n_back; /* places before which real time went back; the newest of them */
 };
 
 /* Adds at the end. One that goes back in time is of another boot: what was there is forgotten. One
  * at the same clock or instant as the last is ignored. */
 void anchors_add(struct anchors *a, const struct anchor *x);
-/* The place of the anchor nearest to this real time; 0: no anchor. */
+/* The place of the anchor nearest to this real time, where it was set back of the last times that had it; 0: no anchor. */
 uint32_t anchors_near(const struct anchors *a, uint64_t real_ns);
 /* CLOCK_REALTIME − CLOCK_MONOTONIC there; 0: no anchor. */
 int64_t anchors_offset(const struct anchors *a, uint64_t real_ns);

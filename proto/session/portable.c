@@ -9,6 +9,7 @@
 #include "schema.h"
 #include "summariser.h"
 #include "text.h"
+#include "trace_time.h"
 
 /* clang-format off */
 /* Rows of a portable file, in this order; ?1 is the session. */
@@ -31,10 +32,7 @@
 	           "(SELECT process FROM member WHERE session=?1))")                                        \
 	X(note,    "FROM note WHERE session=?1 OR (session=0 AND process IN "                               \
 	           "(SELECT process FROM member WHERE session=?1))")                                        \
-	X(anchor,  "FROM anchor WHERE realtime_ns BETWEEN "                                                 \
-	           "(SELECT created_ns-60000000000 FROM session WHERE id=?1) AND "                          \
-	           "(SELECT coalesce(finalized_ns+60000000000,9223372036854775807) FROM session "           \
-	           "WHERE id=?1)")                                                                          \
+	X(anchor,  TRACE_TIME_ANCHORS)                                                                     \
 	X(node,    "FROM node WHERE id IN (WITH RECURSIVE need(id) AS (SELECT node FROM cell WHERE session=?1 " \
 	           "UNION SELECT node FROM metric WHERE session=?1 "                                        \
 	           "UNION SELECT node FROM config WHERE session=?1 "                                        \

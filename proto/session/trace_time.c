@@ -9,22 +9,12 @@
 
 #define CLOCK_TSC 1       /* process.clock and anchor.ring_clock: the ring's clock is the TSC */
 #define STEP_NS   1000000 /* of CLOCK_REALTIME: what is less is the anchors' error */
-#define AROUND_NS "60000000000"
-/* The session and its oldest process: a clock that is set back makes either the earlier one. */
-#define BOTH                                                                           \
-	"session s, (SELECT min(created_realtime_ns) created_realtime_ns FROM process" \
-	" WHERE id IN (SELECT process FROM member WHERE session=?1)) p WHERE s.id=?1"
-
 /* clang-format off */
 #define PROCESS "SELECT pid, rank, command, clock, tsc_khz, created_clock, created_monotonic_ns,"   \
 	" created_realtime_ns FROM process WHERE id=?2 AND ?1=?1"
 #define BASE    "SELECT min(created_monotonic_ns), min(created_realtime_ns) FROM process"          \
 	" WHERE id IN (SELECT process FROM member WHERE session=?1)"
-#define ANCHOR  "SELECT clock, monotonic_ns, realtime_ns, error_ns, ring_clock FROM anchor"        \
-	" WHERE realtime_ns BETWEEN (SELECT min(s.created_ns,p.created_realtime_ns)-" AROUND_NS    \
-	" FROM " BOTH ") AND (SELECT"                                                              \
-	" coalesce(max(s.finalized_ns,p.created_realtime_ns)+" AROUND_NS ",9223372036854775807)"   \
-	" FROM " BOTH ") ORDER BY realtime_ns"
+#define ANCHOR  "SELECT clock, monotonic_ns, realtime_ns, error_ns, ring_clock " TRACE_TIME_ANCHORS " ORDER BY clock"
 #define FIRST   "SELECT bytes, min(number) FROM trace WHERE session=?1 AND bytes IS NOT NULL"      \
 	" GROUP BY process"
 #define ANY     "SELECT 1 FROM trace WHERE session=?1 LIMIT 1"

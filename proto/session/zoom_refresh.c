@@ -38,7 +38,7 @@ static bool goes_on(const struct anchors *was, const struct anchors *is, const s
 {
 	int64_t last;
 
-	if (is->n < was->n || was->stepped != is->stepped ||
+	if (is->n < was->n || was->n_back != is->n_back ||
 		(was->n > 0 && memcmp(was->v, is->v, was->n * sizeof(*was->v)) != 0))
 		return false;
 	if (is->n == was->n)

@@ -401,6 +401,81 @@ START_TEST(the_begin_is_gone)
 }
 END_TEST
 
+#define CREATED 1700000007000000000u /* of help_session() */
+
+/* A step of 300 ms, whose GPU works twice for 10 ms; between the two the clock is set back. */
+static void put_set_back(sqlite3 *db, uint64_t by_ns)
+{
+	struct trace_pack k = {0};
+	const struct trace_op op[] = {
+		{.launched = 5 * MS, .start = CREATED + 10 * MS, .end = CREATED + 20 * MS},
+		{.launched = 190 * MS,
+			.start = CREATED - by_ns + 200 * MS,
+			.end = CREATED - by_ns + 210 * MS}};
+	uint8_t hash[16] = {1, [15] = 1};
+	uint32_t i, n;
+	void *bytes;
+	char sql[768];
+
+	ck_assert(trace_pack_node(&k, hash));
+	hash[0] = 2;
+	ck_assert(trace_pack_node(&k, hash));
+	ck_assert(trace_pack_thread(&k, &(struct trace_thread){1, TRACE_NONE}));
+	ck_assert(trace_pack_stream(&k, &(struct trace_stream){0, 1, 7}));
+	for (i = 0; i < 2; i++) {
+		struct trace_op o = op[i];
+
+		o.node = 1;
+		o.class = CLASS_COMPUTE;
+		o.config = TRACE_NONE;
+		ck_assert(trace_pack_op(&k, &o));
+	}
+	ck_assert(trace_pack_scope(&k, &(struct trace_scope){.begin = MS, .end = 301 * MS}));
+	ck_assert_int_eq(trace_pack_seal(&k, &bytes, &n), 0);
+	put_chunk(db,
+		"INSERT INTO trace(session,process,number,first,events,end_ns,bytes) "
+		"VALUES(7,1,0,0,3,0,?1)",
+		bytes, n);
+	free(bytes);
+	trace_pack_fini(&k);
+	(void)snprintf(sql, sizeof(sql),
+		"UPDATE process SET created_realtime_ns=%llu;"
+		"INSERT INTO anchor(ring_clock,clock,monotonic_ns,realtime_ns,error_ns) VALUES"
+		"(2,1000000,1000000,%llu,1),(2,100000000,100000000,%llu,1),(2,150000000,150000000,%"
+		"llu,1),"
+		"(2,301000000,301000000,%llu,1);"
+		"INSERT INTO note VALUES(7,0,0,0,'clock stepped by -%llu.000 ms')",
+		(unsigned long long)CREATED, (unsigned long long)CREATED + MS,
+		(unsigned long long)CREATED + 100 * MS,
+		(unsigned long long)(CREATED - by_ns + 150 * MS),
+		(unsigned long long)(CREATED - by_ns + 301 * MS), (unsigned long long)by_ns / MS);
+	help_exec(db, sql);
+}
+
+START_TEST(a_clock_that_is_set_back)
+{
+	static const uint64_t by_ns[] = {3600ull * SECOND, 5ull * SECOND, 50ull * MS};
+	struct profile *p;
+	struct facts *f;
+	sqlite3 *db;
+	uint32_t i;
+
+	for (i = 0; i < 3; i++) {
+		db = session();
+		help_exec(db, "DELETE FROM trace");
+		put_set_back(db, by_ns[i]);
+		f = all_of(db, &p);
+		ck_assert_uint_eq(f->step->n, 1);
+		ck_assert_uint_eq(f->step->step[0].ops, 2);
+		ck_assert_uint_eq(f->step->step[0].part_ns[PART_COMPUTE], 20 * MS);
+		ck_assert_uint_eq(f->step->step[0].part_ns[PART_LAUNCH], 10 * MS);
+		facts_free(f);
+		profile_free(p);
+		sqlite3_close(db);
+	}
+}
+END_TEST
+
 START_TEST(a_step_that_did_not_end)
 {
 	sqlite3 *db = session();
@@ -655,17 +730,18 @@ START_TEST(what_a_database_lacks)
 }
 END_TEST
 
-#define TESTS(X)                   \
-	X(facts_of_a_database)     \
-	X(a_warm_up)               \
-	X(a_start)                 \
-	X(much_is_lost)            \
-	X(the_begin_is_gone)       \
-	X(a_step_that_did_not_end) \
-	X(lost_once)               \
-	X(much_is_lost_of_one)     \
-	X(verdicts_of_a_database)  \
-	X(a_window)                \
-	X(told_in_a_window)        \
+#define TESTS(X)                    \
+	X(facts_of_a_database)      \
+	X(a_warm_up)                \
+	X(a_start)                  \
+	X(much_is_lost)             \
+	X(the_begin_is_gone)        \
+	X(a_step_that_did_not_end)  \
+	X(a_clock_that_is_set_back) \
+	X(lost_once)                \
+	X(much_is_lost_of_one)      \
+	X(verdicts_of_a_database)   \
+	X(a_window)                 \
+	X(told_in_a_window)         \
 	X(steps_and_scopes) X(a_window_without_steps) X(windows_are_steps) X(what_a_database_lacks)
 HELP_SUITE("view_facts", TESTS)
