@@ -133,7 +133,8 @@ def test_a_job_that_goes_on_and_is_killed(world, scopes):
     subprocess.run([BUILD / "replay/gen", "steps", "13.0", dump], check=True, timeout=WAIT)
     world.start(PROTOND_AUTO_SESSION="off")
     world.ctl("start", "x", "--all", "-d", "both", "-s", "sync")
-    env = {**world.env, "PROTOND_CUPTI_PATH": str(STUB), "PD_REPLAY_DUMP": str(dump), "PD_REPLAY_STOP": str(scopes), "PD_REPLAY_LIVE": "1"}
+    env = {**world.env, "PROTOND_CUPTI_PATH": str(STUB), "PD_REPLAY_DUMP": str(dump), "PD_REPLAY_STOP": str(scopes), "PD_REPLAY_LIVE": "1",
+           "PROTOND_CUPTI_BUFFERS": "64"}  # one for each step
     job = subprocess.Popen([str(JOB), "own"], env=env, stderr=subprocess.DEVNULL, cwd=world.home)
 
     def asked(*words):
@@ -149,7 +150,7 @@ def test_a_job_that_goes_on_and_is_killed(world, scopes):
     try:
         until("it has stopped", lambda: os.waitid(os.P_PID, job.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT))
         whole = (scopes - 1) // 3
-        until("all has come", lambda: session()["launches"] == 9 * whole + 8 + (scopes % 3 == 2) and f"{whole} steps" in asked("steps"))
+        until("all has come", lambda: session()["launches"] >= 9 * whole + 8 and f"{whole} steps" in asked("steps"))
         assert session()["unmatched"] > 0 and not session()["drops"] and "has no record yet" in session()["notes"][0]
         found = {r["rule"]: r["severity"] for r in of("bottlenecks")[1] if r["state"] == "found"}
         assert found.keys() <= {"slow_steps", "jitter", "warm_up"}, found  # of the host alone
