@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "gpu_terms.h"
 #include "readers.h"
@@ -355,6 +357,19 @@ static int read_tables(struct nsys *n)
 	return r;
 }
 
+/* SQLite reads what is missing of the last page as zeroes, and what stands there as if it were nothing. */
+static bool is_cut(int fd)
+{
+	uint8_t head[18];
+	struct stat st;
+	unsigned page;
+
+	if (pread(fd, head, sizeof(head), 0) != (ssize_t)sizeof(head) || fstat(fd, &st) < 0)
+		return false; /* SQLite says it */
+	page = (unsigned)head[16] << 8 | head[17];
+	return st.st_size % (page > 1 ? page : 65536) != 0;
+}
+
 int nsys_read(struct stage *s, int fd, const char *what)
 {
 	struct nsys n = {.s = s, .what = what};
@@ -363,6 +378,9 @@ int nsys_read(struct stage *s, int fd, const char *what)
 
 	s->source = FROM_NSYS;
 	s->whole_micros = false;
+	if (is_cut(fd))
+		return err_set(s->e, -EBADMSG,
+			"%s: it ends too early: what wrote it did not finish", what);
 	(void)snprintf(uri, sizeof(uri), "file:/proc/self/fd/%d?immutable=1", fd);
 	if (sqlite3_open_v2(uri, &n.db,
 		    SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX,

@@ -198,6 +198,17 @@ def test_what_cannot_be_read_is_refused(world, text, words):
     assert not new.exists() and not list(world.home.glob("new*")), "a half of a file"
 
 
+def test_sqlite_that_is_cut(world):
+    """Within its last page SQLite itself reads zeroes."""
+    file = world.home / "x.sqlite"
+    nsys(file).close()
+    whole = file.read_bytes()
+    for left in (len(whole) - 1, len(whole) - 700, len(whole) // 2):
+        file.write_bytes(whole[:left])
+        r = world.view("import", file, "-o", world.home / "x.protond", check=False)
+        assert r.returncode == 1 and ("it ends too early" in r.stderr or "cannot be read" in r.stderr), r.stderr
+
+
 def test_gzip_that_is_cut(world):
     file = write(world, kineto(*[slice_("", f"name {i}", i, 1) for i in range(5000)]), "x.json.gz")
     file.write_bytes(file.read_bytes()[:-2000])

@@ -761,6 +761,31 @@ START_TEST(limits)
 }
 END_TEST
 
+/* Of another profiler's file a launch is a scope, and its work stands beside it; why the GPU was idle it may not say. */
+START_TEST(what_a_file_has)
+{
+	static const char *const calls[] = {
+		"cudaLaunchKernel_v7000", "cuLaunchKernel", "hipLaunchKernel"};
+	struct bottlenecks b;
+	struct made *m = made();
+	uint32_t i;
+
+	busy(m, 50);
+	for (i = 0; i < 3; i++)
+		(void)scope(m, m->step, calls[i], STEPS, STEPS * 2 * MS);
+	judge(m, NULL, &b);
+	ck_assert_int_eq(b.rule[RULE_host_alone].state, RULE_CLEAN);
+	(void)scope(m, m->step, "cudnn tuning", STEPS, STEPS * 2 * MS);
+	judge(m, NULL, &b);
+	ck_assert_int_eq(b.rule[RULE_host_alone].state, RULE_FOUND);
+	part(m, PART_UNKNOWN);
+	judge(m, NULL, &b);
+	ck_assert_int_eq(b.rule[RULE_queued_wait].state, RULE_UNSURE);
+	ck_assert_ptr_nonnull(strstr(b.rule[RULE_queued_wait].note, "is not known"));
+	made_free(m);
+}
+END_TEST
+
 START_TEST(the_worst_comes_first)
 {
 	struct bottlenecks b;
@@ -853,6 +878,7 @@ Suite *suite(void)
 	tcase_add_test(t, each_rule_has_a_fault);
 	tcase_add_loop_test(t, near_and_none, 0, sizeof(twins) / sizeof(*twins));
 	tcase_add_test(t, limits);
+	tcase_add_test(t, what_a_file_has);
 	tcase_add_test(t, the_worst_comes_first);
 	tcase_add_test(t, what_a_job_tells);
 	tcase_add_test(t, times_in_words);

@@ -92,6 +92,13 @@ static void judge_part(struct judge *j, enum gpu_part part, uint32_t node, const
 
 void rule_queued_wait(struct judge *j)
 {
+	if (100 * j->f->part[PART_QUEUED] < j->threshold &&
+		100 * (j->f->part[PART_QUEUED] + j->f->part[PART_UNKNOWN]) >= j->threshold)
+		judge_unsure(j,
+			"%.1f%% %s the GPU was idle, and when the next work was launched is not "
+			"known",
+			100 * j->f->part[PART_UNKNOWN],
+			whole_words(j->f->whole == WHOLE_USED ? WHOLE_USED : WHOLE_SESSION));
 	judge_part(j, PART_QUEUED, PROFILE_NONE,
 		"the GPU ran nothing although the next work was in its queue for 5 us or more");
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT. rules_host.c: what the host does while the GPU waits. */
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -320,6 +321,14 @@ void rule_pin_in_loop(struct judge *j)
 
 /* --- the host alone */
 
+/* As other profilers' files have them, as scopes: what they launch stands beside them. */
+static bool is_call_of_gpu(const char *name)
+{
+	size_t n = strncmp(name, "cuda", 4) == 0 ? 4 : strncmp(name, "hip", 3) == 0 ? 3 : 2;
+
+	return (n > 2 || strncmp(name, "cu", 2) == 0) && isupper((unsigned char)name[n]);
+}
+
 static bool is_alone(const struct facts *f, uint32_t i)
 {
 	const struct fact_node *n = &f->node[i];
@@ -327,7 +336,7 @@ static bool is_alone(const struct facts *f, uint32_t i)
 
 	return n->step != PROFILE_NONE && n->step != i && n->gpu_count == 0 &&
 	       n->calls * 2 >= f->steps && node->kind != NODE_CALL && !is_loader(node->name) &&
-	       n->sync_ns * 2 < n->cpu_ns;
+	       !is_call_of_gpu(node->name) && n->sync_ns * 2 < n->cpu_ns;
 }
 
 /* The next by time below `most`; an outer scope before one in it. PROFILE_NONE: none is left. */

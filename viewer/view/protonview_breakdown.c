@@ -86,7 +86,10 @@ static void device_rows(struct grid *g, const struct profile *p, const struct pr
 	if (!d->has_parts) {
 		grid_cell(g, term, d->id);
 		grid_cell_fmt(g, "busy");
-		grid_cell_fmt(g, "%.3f", (double)d->busy_ns / 1e6);
+		if (d->busy_ns > 0)
+			grid_cell_fmt(g, "%.3f", (double)d->busy_ns / 1e6);
+		else
+			grid_cell_fmt(g, "-");
 		grid_cell_fmt(g, "-");
 		grid_cell_fmt(g, "%s", "");
 	}
