@@ -786,6 +786,32 @@ START_TEST(what_a_file_has)
 }
 END_TEST
 
+/* What slow steps take is made of what others say, too; of a LOW nobody cares. */
+START_TEST(claimed_twice)
+{
+	struct bottlenecks b;
+	struct made *m = made();
+	uint32_t i;
+
+	fault_slow_steps(m);
+	fault_exposed_copy(m);
+	judge(m, "severity.medium=1,severity.high=2", &b);
+	ck_assert_ptr_nonnull(
+		strstr(b.rule[RULE_slow_steps].note, "exposed_copy may give back the same time"));
+	ck_assert_ptr_nonnull(strstr(b.rule[RULE_exposed_copy].note, "slow_steps may give back"));
+	judge(m, "severity.medium=99,severity.high=99", &b);
+	ck_assert_str_eq(b.rule[RULE_slow_steps].note, "");
+	made_free(m);
+	m = made(); /* with a timeline and `sync` there is nothing more to record */
+	busy(m, 50);
+	judge(m, NULL, &b);
+	for (i = 0; i < b.n && b.verdict[i].rule != RULE_gpu_idle; i++)
+		;
+	ck_assert(i < b.n && strstr(b.verdict[i].advice, "record with") == NULL);
+	made_free(m);
+}
+END_TEST
+
 START_TEST(the_worst_comes_first)
 {
 	struct bottlenecks b;
@@ -879,6 +905,7 @@ Suite *suite(void)
 	tcase_add_loop_test(t, near_and_none, 0, sizeof(twins) / sizeof(*twins));
 	tcase_add_test(t, limits);
 	tcase_add_test(t, what_a_file_has);
+	tcase_add_test(t, claimed_twice);
 	tcase_add_test(t, the_worst_comes_first);
 	tcase_add_test(t, what_a_job_tells);
 	tcase_add_test(t, times_in_words);

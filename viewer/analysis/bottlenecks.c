@@ -322,19 +322,35 @@ static bool share_idle(
 		       is_within(f->p, b->node, a->node));
 }
 
+/* Time of whole steps, whatever it is made of: others may name a part of it. */
+static bool is_of_steps(enum rule_id id)
+{
+	return id == RULE_slow_steps || id == RULE_jitter || id == RULE_recompiles;
+}
+
+static bool share_steps(const struct verdict *a, const struct verdict *b)
+{
+	return a->rule != b->rule && (is_of_steps(a->rule) || is_of_steps(b->rule)) &&
+	       a->of == b->of && a->severity > SEVERITY_LOW && b->severity > SEVERITY_LOW &&
+	       a->gain_ns > 0 && b->gain_ns > 0;
+}
+
 static void note_shared(struct judge *j, const struct verdict *v, double all)
 {
 	struct bottlenecks *b = j->to;
 	char names[96] = "";
 	double together = v->gain_ns;
 	struct time_words most;
+	bool idle = true;
 	uint32_t k, n = 0;
 
 	for (k = 0; k < b->n; k++) {
 		const struct verdict *x = &b->verdict[k];
+		const bool is_idle = share_idle(j->f, v, x, all);
 
-		if (!share_idle(j->f, v, x, all))
+		if (!is_idle && !share_steps(v, x))
 			continue;
+		idle &= is_idle;
 		together += x->gain_ns;
 		if (strstr(names, rule_rows[x->rule].id) != NULL)
 			continue;
@@ -342,9 +358,10 @@ static void note_shared(struct judge *j, const struct verdict *v, double all)
 			n++ > 0 ? ", " : "", rule_rows[x->rule].id);
 	}
 	j->id = v->rule;
-	together = fmin(together, j->f->idle.ns);
+	together = fmin(together, idle ? j->f->idle.ns : whole_ns_of(j->f, v->of));
 	if (n > 0)
-		judge_note(j, "%s may give back the same idle time: together at most %s%s", names,
+		judge_note(j, "%s may give back the same %stime: together at most %s%s", names,
+			idle ? "idle " : "",
 			time_words(
 				facts_has_steps(j->f) ? together / j->f->steps : together, &most),
 			facts_has_steps(j->f) ? " a step" : "");

@@ -27,9 +27,9 @@
  * what a value must reach. advice: what to do; a verdict may have words of its own. */
 #define RULES(X) /* id, needs, threshold, unit, most, what is looked for, advice */ \
 	X(data_loader,      LOOP,               5,   "% of the steps",          HIGH,   "the loop waits for its batches", \
-		"More workers (num_workers), prefetch_factor, pinned memory; decode and augment less, or beforehand.") \
+		"More workers (num_workers, persistent_workers), prefetch_factor, pinned memory; decode and augment less, or beforehand.") \
 	X(cpu_gpu_sync,     SYNC|LOOP|GPU,      3,   "% of the steps",          HIGH,   "the host waits for the GPU, which then has nothing to do", \
-		"Avoid .item(), .cpu(), print and if on a tensor in the loop: keep results on the GPU and fetch them every so many steps. `-c python` names the lines.") \
+		"Avoid .item(), .cpu(), torch.cuda.synchronize(), print and if on a tensor in the loop: keep results on the GPU and fetch them every so many steps. `-c python` names the lines, as torch.cuda.set_sync_debug_mode(\"warn\") does.") \
 	X(result_fetch,     STEPS|GPU,          4,   "copies a step",           MEDIUM, "results are fetched from the GPU one by one", \
 		"Each fetch waits until the GPU is done, as .item() and .cpu() do: collect them on the GPU and fetch them together. `-s sync` measures what they cost, `-c python` names the lines.") \
 	X(alloc_in_loop,    SYNC|LOOP,          1,   "% of the steps",          HIGH,   "device memory is allocated or freed in each step", \
@@ -67,7 +67,7 @@
 	X(memory_bound,     GPU|IDLE,           30,  "% of the GPU's time",     LOW,    "kernels that move data and compute little", \
 		"Fuse them (torch.compile, Triton), lower precision, channels_last where it avoids transposes.") \
 	X(unfused_optimizer,SCOPES|GPU,         100, "launches a call",         MEDIUM, "an optimizer launches small kernels, parameter by parameter", \
-		"fused=True or foreach=True, or an optimizer of apex.") \
+		"fused=True, or foreach=True (torch's default on a GPU, unless it is turned off); of one's own torch.compile.") \
 	X(no_tensor_cores,  READINGS|IDLE,      20,  "% of the GPU's time",     MEDIUM, "matrices are multiplied, and tensor cores rest", \
 		"bf16 or fp16 autocast, or torch.set_float32_matmul_precision(\"high\"); sizes that are multiples of 8.") \
 	X(uneven_gpus,      GPU,                25,  "% behind the busiest",        MEDIUM, "one GPU works much less than another", \
@@ -79,13 +79,13 @@
 	X(jitter,           HISTOGRAMS|STEPS,   20,  "% beside the median",     MEDIUM, "steps take unevenly long", \
 		"Lengths that differ (bucket or pad them), a loader that now and then is late, other programs on the host; `-d both` shows each step.") \
 	X(slow_steps,       TIMELINE|STEPS,     5,   "% of the steps",          HIGH,   "a few steps take much longer than the others", \
-		"Look at them on the timeline: checkpoints, validation, recompiles and logging show there as scopes.") \
+		"Look at them on the timeline, or `protonview critical --step N`: checkpoints, validation, recompiles and logging show there as scopes.") \
 	X(recompiles,       TIMELINE|STEPS|COMPILES, 5,   "% of the steps",          HIGH,   "something is compiled again and again", \
 		"TORCH_LOGS=recompiles names the guard that failed: mark what varies as dynamic (torch.compile(dynamic=True), mark_dynamic), pad sizes, keep Python numbers out of compiled functions.") \
 	X(warm_up,          TIMELINE|STEPS,     20,  "% of the steps",          LOW,    "the first steps take much longer", \
 		"They compile, tune and allocate: judge the others alone (`--step`, or a session that begins later), keep compile caches between runs.") \
 	X(memory_leak,      MEMORY|STEPS,       0.5, "MB a step",               HIGH,   "memory grows with every step", \
-		"Check what outlives a step: tensors in lists and logs (append(loss) keeps its graph: .item() or .detach()), caches without an end.") \
+		"Check what outlives a step: tensors in lists and logs (append(loss) keeps its graph: .item() or .detach()), caches without an end; `-s alloc` names the scope.") \
 	X(mem_pressure,     READINGS,           90,  "% of the memory",         LOW,    "the GPU's memory is nearly full", \
 		"Checkpointing, a smaller batch, sharded optimizer states; an allocator without room frees and allocates anew.") \
 	X(clock_throttle,   READINGS,           10,  "% of the time",           HIGH,   "heat or power hold the GPU's clocks down", \

@@ -10,6 +10,9 @@
 #define WORTH    0.1      /* of the whole: less idle time is not worth a word */
 #define GAP_NS   100000.0 /* of idle time a launch: more is no launch, but something else */
 #define SHORT_NS 20000.0
+#define RECORDED                                                                                \
+	"Look at the verdicts beside this one for the cause; without one, at the timeline and " \
+	"`protonview critical`: `-s cpu` shows what Python does meanwhile."
 
 static double idle_of(const struct facts *f)
 {
@@ -503,6 +506,7 @@ void rule_gpu_idle(struct judge *j)
 			.share = i->share,
 			.gain_ns = (double)NAN,
 			.severity = is_explained(j) ? SEVERITY_LOW : SEVERITY_MEDIUM,
+			.advice = j->f->step != NULL && j->f->has_sync ? RECORDED : NULL,
 			.view = j->f->step != NULL ? VIEW_steps : VIEW_summary},
 		"%s the GPU had work for %.1f%% of the time.",
 		i->of == WHOLE_STEPS  ? "During the steps"

@@ -123,8 +123,9 @@ void rule_low_occupancy(struct judge *j)
 			.node = x.node, .share = of_whole(f, x.ns), .gain_ns = (double)NAN},
 		"%.1f%% of the GPU's work is in kernels of which an SM holds less than a quarter "
 		"of its "
-		"warps: of the largest %.0f%%, held back by %s.",
-		100 * x.ns / all, 100 * x.occupancy.share, occupancy_words[x.occupancy.limit]);
+		"warps: of the largest %.0f%%, held back by %s%s.",
+		100 * x.ns / all, 100 * x.occupancy.share, occupancy_words[x.occupancy.limit],
+		strcmp(occupancy_words[x.occupancy.limit], "shared") == 0 ? " memory" : "");
 }
 
 void rule_tail_effect(struct judge *j)

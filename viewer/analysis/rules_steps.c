@@ -160,19 +160,21 @@ void rule_warm_up(struct judge *j)
 {
 	struct time_words more;
 	struct excess x;
+	char which[32];
 
 	if (j->f->gone > 0)
 		judge_unsure(j, "the first steps had left the timeline (trace_mb, trace_s)");
 	if (j->f->gone > 0 || !add_excess(j, true, &x) || 100 * x.ns < j->threshold * x.all_ns)
 		return;
+	(void)snprintf(which, sizeof(which), x.n == 1 ? "step takes" : "%u steps take", x.n);
 	judge_say(j,
 		(struct verdict){.node = PROFILE_NONE,
 			.share = x.ns / x.all_ns,
 			.gain_ns = (double)NAN,
 			.step = x.at,
 			.view = VIEW_steps},
-		"The first %u step%s over 1.5 times the median, together %s more.", x.n,
-		x.n == 1 ? " takes" : "s take", time_words(x.ns, &more));
+		"The first %s over 1.5 times the median, %s%s more.", which,
+		x.n == 1 ? "" : "together ", time_words(x.ns, &more));
 }
 
 struct half_and_tenth { /* how long half of the steps take at most, and a tenth at least */
