@@ -41,5 +41,5 @@ double spark_top(const double *v, uint32_t n, double least, double most)
 	memcpy(in_order, v, n * sizeof(*v));
 	qsort(in_order, n, sizeof(*in_order), by_value);
 	high = in_order[(4 * n + 4) / 5 - 1] - least;
-	return high > 0 && in_order[n - 1] - least > 5 * high ? least + 2 * high : most;
+	return high > 0 && in_order[n - 1] - least > 16 * high ? least + 2 * high : most;
 }

@@ -10,7 +10,7 @@
 
 /* One column each: least is the lowest bar, most the highest; what is beyond is an arrow. ASCII unless utf8. */
 void spark(struct text *t, const double *v, uint32_t n, double least, double most, bool utf8);
-/* Where the highest bar should be: most, or, where a few tower over four fifths of them and would flatten these, twice as high as
+/* Where the highest bar should be: most, or, where a few tower over four fifths of them, so that these would have no bar, twice as high as
  * these. Of SPARK_MAX at most. */
 double spark_top(const double *v, uint32_t n, double least, double most);
 
