@@ -54,8 +54,8 @@ static bool is_near(const struct anchors *a, uint32_t i, uint64_t real_ns)
 		       real_ns - a->v[i - 1].real_ns > a->v[i].real_ns - real_ns);
 }
 
-/* How far it is from what the clock showed while it ran on from v[from] to v[end - 1]: it may have been set right behind the anchor
- * before, and went on behind the last one. */
+/* How far it is from what the clock showed while it ran on from v[from] to v[end - 1]: it may have been set right
+ * behind the anchor before, and went on behind the last one. */
 static uint64_t outside(const struct anchors *a, uint32_t from, uint32_t end, uint64_t real_ns)
 {
 	const struct anchor *v = &a->v[from];

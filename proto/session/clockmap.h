@@ -31,7 +31,8 @@ struct anchors {
 /* Adds at the end. One that goes back in time is of another boot: what was there is forgotten. One
  * at the same clock or instant as the last is ignored. */
 void anchors_add(struct anchors *a, const struct anchor *x);
-/* The place of the anchor nearest to this real time, where it was set back of the last times that had it; 0: no anchor. */
+/* The place of the anchor nearest to this real time, where the clock was set back in the last piece that had it; 0: no
+ * anchor. */
 uint32_t anchors_near(const struct anchors *a, uint64_t real_ns);
 /* CLOCK_REALTIME − CLOCK_MONOTONIC there; 0: no anchor. */
 int64_t anchors_offset(const struct anchors *a, uint64_t real_ns);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT. gen.c: makes small raw dumps by hand, where no GPU was there to
  * record.
  *
- * gen CASE LIBRARY FILE. CASE: eager threads graph midcapture copies running unload many failed waits critical overhead allocs leak steps
+ * gen CASE LIBRARY FILE. CASE: eager threads graph midcapture copies running unload many failed
+ * waits critical overhead allocs leak steps
  * LIBRARY: 10.2 11.1 11.4 11.8 12.4 13.0, whose strides and fields the records have.
  * A synthetic dump says what we believe of CUPTI; only a recorded one says what CUPTI does.
  */
