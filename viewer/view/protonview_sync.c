@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT. protonview_sync.c: the verb sync: calls that wait for the GPU, by where they are
  * made, and what the GPU did not do behind them. */
-#include <math.h>
 #include <stdlib.h>
 
 #include "grid.h"
@@ -93,7 +92,10 @@ static void json(struct run *run, const struct profile *p, const struct waits *w
 		envelope_string(t, site[i]->name);
 		envelope_integer(t, (int64_t)site[i]->calls);
 		envelope_integer(t, (int64_t)site[i]->blocked_ns);
-		envelope_number(t, p->head.lost_work ? (double)NAN : (double)site[i]->bubble_ns);
+		if (p->head.lost_work)
+			envelope_string(t, NULL);
+		else
+			envelope_integer(t, (int64_t)site[i]->bubble_ns);
 		free(scope);
 	}
 	envelope_close(t, &run->warnings);
