@@ -674,12 +674,15 @@ static int say_unmatched(struct load *l)
 	struct profile_head *h = &l->p->head;
 	char text[256];
 
-	(void)snprintf(text, sizeof(text), "%llu launches have no GPU record%s",
-		(unsigned long long)l->unmatched,
+	(void)snprintf(text, sizeof(text),
 		profile_is_over(h)
-			? ": the head of `protonview tree` says what was lost, and why"
-			: " yet: CUPTI gives them in buffers, when one is full or flushed; "
-			  "`protonctl where` shows what is in flight");
+			? "%llu launches have no GPU record: the head of `protonview tree` says "
+			  "what was "
+			  "lost, and why"
+			: "%llu launches have no GPU record yet: CUPTI gives them in buffers, when "
+			  "one "
+			  "is full or flushed; `protonctl where` shows what is in flight",
+		(unsigned long long)l->unmatched);
 	h->gpu_why = profile_text(l->p, text, strlen(text));
 	return h->gpu_why == NULL ? no_memory(l) : 0;
 }
