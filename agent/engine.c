@@ -285,6 +285,11 @@ static void engine_unkept(void)
 		agent_count(&core.counts->drop_no_lane, 1);
 }
 
+static uint32_t engine_threads(void)
+{
+	return HOT->opened != 0 ? 1 + sampler_runs() : 0;
+}
+
 EXPORT const struct protond_engine *protond_engine_v1(void);
 
 EXPORT const struct protond_engine *protond_engine_v1(void)
@@ -321,6 +326,7 @@ EXPORT const struct protond_engine *protond_engine_v1(void)
 		.nvtx_extension = engine_nvtx_extension,
 		.block = event_block,
 		.unkept = engine_unkept,
+		.threads = engine_threads,
 	};
 
 	return &engine;

@@ -97,7 +97,7 @@ static struct {
 	_Atomic uint32_t begun;        /* it may have seen something */
 	struct sampler *_Atomic rests; /* between two looks; who takes it has all that was seen */
 	_Atomic uint64_t ns;
-	bool runs; /* under lock */
+	_Atomic bool runs; /* changed under lock */
 } sampling;
 
 /* --- clocks ----------------------------------------------------------------------------------- */
@@ -631,7 +631,7 @@ static bool done(bool failed)
 
 	(void)agent_lock_for(&sampling.lock, UINT32_MAX);
 	ends = failed || atomic_load(&sampling.on) == 0 || atomic_load(&sampling.ending) != 0;
-	sampling.runs = !ends;
+	atomic_store(&sampling.runs, !ends);
 	agent_unlock(&sampling.lock);
 	return ends;
 }
@@ -678,8 +678,8 @@ void sampler_want(bool on)
 		return;
 	(void)agent_lock_for(&sampling.lock, UINT32_MAX);
 	atomic_store(&sampling.on, on);
-	if (on && !sampling.runs)
-		sampling.runs = thread_start();
+	if (on && !sampler_runs())
+		atomic_store(&sampling.runs, thread_start());
 	agent_unlock(&sampling.lock);
 	atomic_fetch_add(&sampling.bell, 1);
 	agent_wake(&sampling.bell);
@@ -710,6 +710,11 @@ void sampler_forked(void)
 {
 	memset(&sampling, 0, sizeof(sampling));
 	native_forked();
+}
+
+bool sampler_runs(void)
+{
+	return atomic_load(&sampling.runs);
 }
 
 uint64_t sampler_ns(void)

@@ -30,12 +30,13 @@ static void end_as(int status)
 	_exit(WEXITSTATUS(status));
 }
 
-/* The engine's thread is made and never ended by this one. /proc/self is of the main thread, which
+/* The engine's threads are made and ended by this one alone. /proc/self is of the main thread, which
  * is still listed when it has ended. */
 void pd_end_with_program(void)
 {
-	const bool engine = atomic_load_explicit(&HOT->engine, memory_order_acquire) != NULL;
-	const unsigned long rest = engine ? 3 : 2; /* the main thread, this one, the engine's */
+	const struct protond_engine *e = atomic_load_explicit(&HOT->engine, memory_order_acquire);
+	/* the main thread, this one, the engine's */
+	const unsigned long rest = 2 + (e != NULL ? e->threads() : 0);
 	char buf[PD_STAT];
 	const char *word = pd_stat(buf, FIELD_STATE);
 

@@ -32,7 +32,7 @@
 #define RETRIES    10    /* of a socket that refuses: 1 ms, 2 ms, ... 512 ms */
 #define POLL_MS    30000 /* only where inotify cannot be had */
 #define SILENT_MS  10000 /* whether the main thread ended without a word */
-#define LOOK_MS    1000  /* after the main thread: whether the program is over */
+#define LOOK_MS    1000  /* while something is recorded, or the main thread has ended */
 #define LASTED_MS  1000  /* a connection that held as long was a good one */
 #define STACK_SIZE (512u << 10)
 #define BELL_LEAST 60 /* the end that is polled, if there may be as many */
@@ -310,7 +310,7 @@ static int patience_ms(void)
 /* Once the main thread has ended somebody must see when the others have. It may end without a word. */
 static int until_look_ms(int patience)
 {
-	const int look = atomic_load(&pd.main_gone) ? LOOK_MS : SILENT_MS;
+	const int look = atomic_load(&pd.main_gone) || pd_gate_on() ? LOOK_MS : SILENT_MS;
 
 	return patience < 0 || patience > look ? look : patience;
 }

@@ -172,6 +172,7 @@ struct protond_engine {
 	uint32_t (*nvtx_extension)(void *module); /* likewise InitializeInjectionNvtxExtension */
 	void (*block)(struct pd_thread *t, const struct engine_block *b); /* [any] */
 	void (*unkept)(void); /* [any] A scope's end on a thread for which no block could be had */
+	uint32_t (*threads)(void); /* Of its own: none of them ends as the program does */
 };
 
 typedef const struct protond_engine *protond_engine_fn(void);

@@ -170,14 +170,15 @@ def program(world, body):
     return world.home / "x"
 
 
-@pytest.mark.parametrize("end, status", [("syscall(SYS_exit, 7);", 7), ("kill_me();", -signal.SIGSYS)],
-                         ids=["system call", "seccomp"])
-def test_a_main_thread_that_ends_without_a_word(world, end, status):
+@pytest.mark.parametrize("end, status, switches", [("syscall(SYS_exit, 7);", 7, ()), ("syscall(SYS_exit, 7);", 7, ("-s", "cpu")),
+                                                   ("kill_me();", -signal.SIGSYS, ("-s", "cpu"))],
+                         ids=["system call", "sampled", "seccomp"])
+def test_a_main_thread_that_ends_without_a_word(world, end, status, switches):
     """No destructor runs. The process ends as it would without the library, whose threads are all that is left."""
     world.start()
     job = subprocess.Popen([program(world, f"PROTOND_SCOPE(\"x\"); {end}").absolute()], env=world.env)
     until("main ended", lambda: pathlib.Path(f"/proc/{job.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z")
-    world.ctl("start", "s", "--all")  # its thread has something to hear, and need not wait for its own time to look
+    world.ctl("start", "s", "--all", *switches)
     assert job.wait(WAIT) == status
 
 
