@@ -104,17 +104,26 @@ static void read_list(struct reading *r)
 	char *p, *end;
 	const int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
 	uint32_t n = 0;
+	bool rest = false; /* of a line that is longer than buf, and was taken */
 
-	while (fd >= 0 && n < LINES_MOST && have < sizeof(buf) - 1 &&
+	while (fd >= 0 && n < LINES_MOST &&
 		(got = read(fd, buf + have, sizeof(buf) - 1 - have)) > 0) {
 		have += (size_t)got;
 		buf[have] = '\0';
 		for (p = buf; (end = strchr(p, '\n')) != NULL; p = end + 1, n++) {
 			*end = '\0';
-			on_line(r, p);
+			if (!rest)
+				on_line(r, p);
+			rest = false;
 		}
 		have = (size_t)(buf + have - p);
-		memmove(buf, p, have);
+		memmove(buf, p, have + 1);
+		if (have < sizeof(buf) - 1)
+			continue;
+		if (!rest)
+			on_line(r, buf);
+		rest = true;
+		have = 0;
 	}
 	if (fd >= 0)
 		(void)close(fd);

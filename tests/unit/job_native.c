@@ -3,7 +3,9 @@
 #include "job_engine.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -260,6 +262,46 @@ START_TEST(another_object_at_the_same_address)
 }
 END_TEST
 
+#define LOW ((void *)0x10000000) /* an address before all others of this process */
+
+/* Mapped behind a path that is longer than what is read at once of the kernel's list, as few are. */
+static void map_far_down(void)
+{
+	enum { DEPTH = 20 };
+	char top[] = "/tmp/job_native_XXXXXX", name[240];
+	uint32_t i;
+	int fd;
+
+	memset(name, 'd', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	ck_assert(mkdtemp(top) != NULL && chdir(top) == 0);
+	for (i = 0; i < DEPTH; i++)
+		ck_assert(mkdir(name, 0700) == 0 && chdir(name) == 0);
+	fd = open("code", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	ck_assert(fd >= 0 && ftruncate(fd, 4096) == 0);
+	ck_assert(mmap(LOW, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) == LOW);
+	ck_assert(close(fd) == 0 && unlink("code") == 0);
+	for (i = 0; i < DEPTH; i++)
+		ck_assert(chdir("..") == 0 && rmdir(name) == 0);
+	ck_assert(chdir("/") == 0 && rmdir(top) == 0);
+}
+
+START_TEST(behind_a_long_path)
+{
+	static struct objects o;
+	const struct object *is;
+	void *(*fn)(void *) = thread_main;
+	uint64_t pc;
+	bool later;
+
+	map_far_down();
+	memcpy(&pc, &fn, sizeof(pc));
+	o = (struct objects){.m = &memory};
+	is = objects_find(&o, pc, &later);
+	ck_assert(is != NULL && strstr(is->path, "/job_native") != NULL);
+}
+END_TEST
+
 static void of_threads(TCase *c)
 {
 	tcase_add_checked_fixture(c, setup, teardown);
@@ -270,6 +312,7 @@ static void of_threads(TCase *c)
 	}
 	tcase_add_loop_test(c, a_storm, 0, sizeof(does) / sizeof(does[0]));
 	tcase_add_test(c, another_object_at_the_same_address);
+	tcase_add_test(c, behind_a_long_path);
 }
 
 Suite *suite(void);
