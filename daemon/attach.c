@@ -261,6 +261,7 @@ static void note_bad_ring(struct daemon *d, const struct conn *c, const struct e
 
 static void on_ring(struct conn *c, const struct message *m, int *fd, struct err *e)
 {
+	static struct log_cause cause = {.each = 100};
 	struct rings *all = c->in->rings;
 	struct rv_ctl reply = {0};
 	struct err words = {0};
@@ -286,8 +287,8 @@ static void on_ring(struct conn *c, const struct message *m, int *fd, struct err
 			   reply.code == -ENFILE || reply.code == -ENOMEM;
 		if (!c->again)
 			note_bad_ring(all->d, c, &words);
-		log_line(LOG_WARN, "ring_refused", "pid=%u uid=%u error=%d text=%s", c->pid, c->uid,
-			-reply.code, log_quote(quoted, sizeof(quoted), words.text));
+		log_cause(&cause, LOG_WARN, "ring_refused", "pid=%u uid=%u error=%d text=%s",
+			c->pid, c->uid, -reply.code, log_quote(quoted, sizeof(quoted), words.text));
 	}
 	(void)snprintf(reply.text, sizeof(reply.text), "%.255s", words.text);
 	if (conn_send(c, &reply, sizeof(reply), RV_CTL, ctl) < 0)

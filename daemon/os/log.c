@@ -78,7 +78,7 @@ void log_cause(struct log_cause *c, enum log_level level, const char *event, con
 	va_list ap;
 
 	c->n++;
-	if (!is_power_of_ten(c->n) ||
+	if ((c->n > c->each && !is_power_of_ten(c->n)) ||
 		(int)level > atomic_load_explicit(&log_level_now, memory_order_relaxed))
 		return;
 	va_start(ap, fmt);

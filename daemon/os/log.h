@@ -18,8 +18,9 @@ void log_line(enum log_level level, const char *event, const char *fmt, ...)
 /* A cause that may come a million times a second: a static one of these at its place. */
 struct log_cause {
 	uint64_t n;
+	uint64_t each; /* the first ones, which are all written; 0: one */
 };
-/* Writes the 1st, 10th, 100th... time, with n=COUNT at the end. Loop thread. */
+/* After those writes the 10th, 100th, 1000th... time. With n=COUNT at the end. Loop thread. */
 void log_cause(struct log_cause *c, enum log_level level, const char *event, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
