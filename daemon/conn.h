@@ -65,7 +65,8 @@ struct intake {
 	uint32_t fds; /* descriptors that jobs may take */
 	bool shed;    /* a job was refused for want of them: it is called when there are some */
 	uint64_t serial;
-	uint64_t clear_ns; /* all that had connected by then were accepted and heard */
+	uint64_t clear_ns;             /* all that had connected by then were accepted and heard */
+	uint64_t mark_ns, mark_serial; /* when the connection of that serial was accepted */
 	bool clearing;
 	uint32_t older; /* calls of the one below that are under way */
 	/* Hears those that connected before it, of its user, and have no ring yet: intake.c. */

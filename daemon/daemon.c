@@ -31,6 +31,7 @@
 #include "fold.h"
 #include "home.h"
 #include "host_clock.h"
+#include "idle.h"
 #include "intake.h"
 #include "journal.h"
 #include "kept.h"
@@ -429,38 +430,6 @@ static void home_check(struct protond *p)
 		protond_stop(p, "home_gone");
 }
 
-static void awaits_look(void *arg, const struct fold_session *s)
-{
-	*(bool *)arg =
-		*(bool *)arg || (s->source == SOURCE_CONTROL &&
-					(s->match == MATCH_USER || s->match == MATCH_COMMAND) &&
-					s->state == SESSION_IS_ACTIVE);
-}
-
-/* A session that is for jobs to come. */
-static bool awaits_jobs(const struct protond *p)
-{
-	bool found = false;
-
-	fold_each_session(p->d.fold, awaits_look, &found);
-	return found;
-}
-
-static void idle_check(struct protond *p, uint64_t now)
-{
-	const uint64_t s = p->d.idle_exit_s;
-	const bool busy = p->rings.n != 0 || attached_jobs(p->d.intake) != 0 ||
-			  control_clients(p->d.control) != 0 || p->finalizers != NULL ||
-			  store_queued(p->d.store) != 0 || awaits_jobs(p);
-
-	if (busy || s == 0)
-		p->idle_since_ns = 0;
-	else if (p->idle_since_ns == 0)
-		p->idle_since_ns = now;
-	else if (now - p->idle_since_ns >= s * SECOND_NS)
-		protond_stop(p, "idle");
-}
-
 /* Jobs hear of it by wants_tell(). */
 static void thrift_check(struct protond *p, uint64_t now)
 {
@@ -501,7 +470,8 @@ static void second_on_timer(uv_timer_t *t)
 		sessions_sweep(p);
 	}
 	turn_trim(&p->turn);
-	idle_check(p, now);
+	if (idle_is_over(p, now))
+		protond_stop(p, "idle");
 	if (p->watchdog_ns != 0 && now - p->alive_ns >= p->watchdog_ns / 4) {
 		p->alive_ns = now;
 		(void)manager_notify("WATCHDOG=1", -1);

@@ -45,6 +45,7 @@
 #define AT_ONCE_NS  1000000u       /* likewise, of all that is heard with one look */
 #define FDS_TAKEN   4              /* with more than these a packet is refused */
 #define OLDER_DEPTH 16u            /* forebears whose rings are looked for */
+#define QUEUE_MOST  65536u         /* more do not wait at a socket */
 
 /* False: nothing more now, or the connection is over. */
 static bool hear(struct conn *c)
@@ -204,6 +205,16 @@ static void hear_older(const struct conn *young)
 	in->older--;
 }
 
+/* First come, first served: with as many as can wait, all that had connected by the mark are there. */
+static void mark(struct intake *in, uint64_t now)
+{
+	if (in->serial - in->mark_serial < QUEUE_MOST)
+		return;
+	in->clear_ns = in->clear_ns > in->mark_ns ? in->clear_ns : in->mark_ns;
+	in->mark_serial = in->serial;
+	in->mark_ns = now;
+}
+
 /* False: no further one now. */
 static bool accept_one(struct intake *in, bool first)
 {
@@ -251,6 +262,7 @@ static bool accept_one(struct intake *in, bool first)
 	/* An offer is there already: whoever made it may be gone. */
 	for (i = 0; !c->closing && i < AT_ONCE && hear(c); i++)
 		;
+	mark(in, now);
 	return true;
 }
 
@@ -282,7 +294,7 @@ bool intake_is_clear(struct intake *in, uint64_t ns)
 	return in->clear_ns >= ns;
 }
 
-bool intake_hear(struct intake *in)
+void intake_hear(struct intake *in)
 {
 	struct conn *c, *next;
 	int i;
@@ -292,7 +304,7 @@ bool intake_hear(struct intake *in)
 		for (i = 0; i < AT_ONCE && !c->closing && c->ring == NULL && hear(c); i++)
 			;
 	}
-	return intake_is_clear(in, mono_ns());
+	(void)intake_is_clear(in, mono_ns());
 }
 
 static void intake_on_poll(uv_poll_t *h, int status, int events)

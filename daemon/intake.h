@@ -17,8 +17,8 @@ void intake_sweep(struct intake *in, uint64_t now_ns); /* once a second */
 /* Whoever had connected by then has been heard, if it spoke at once; else hears some more of them. */
 bool intake_is_clear(struct intake *in, uint64_t ns);        /* NULL is clear */
 bool intake_was_clear(const struct intake *in, uint64_t ns); /* likewise, and hears nobody */
-/* Takes what those without a ring have said by now. False: more have connected. */
-bool intake_hear(struct intake *in);
+/* Takes what those without a ring have said by now, and some that have just connected. */
+void intake_hear(struct intake *in);
 int intake_relisten(struct intake *in, struct err *e);
 
 #endif

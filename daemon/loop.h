@@ -53,11 +53,12 @@ struct protond {
 	 * close() lasts as long as the job likes, and no ring's waits behind it. */
 	struct closer *stray_closer;
 
+	uint64_t idle_since_ns; /* idle.c's: no job and no client since; 0: there is one */
+
 	/* daemon.c's own */
 	bool looping; /* d.loop is initialised */
 	uv_timer_t second, commit_timer;
 	uv_signal_t sig_term, sig_int, sig_hup;
-	uint64_t idle_since_ns;         /* no job and no client since; 0: there is one */
 	uint64_t watchdog_ns, alive_ns; /* manager_watchdog_ns(); when we last said that we live */
 	uint64_t spool_ns;              /* the last look at rings/ */
 	uint64_t former_ns;             /* the last instant of the daemon's former life; 0: none */

@@ -422,6 +422,12 @@ static bool seems_alive(const struct ring_header *h, uint32_t uid)
 	return stat(path, &st) == 0 && st.st_uid == uid && process_start(h->pid) == h->pid_start;
 }
 
+/* Its job would have said RING, and been heard. What is of the future is of another clock. */
+static bool is_old(const struct protond *p, uint64_t created_ns)
+{
+	return created_ns > mono_ns() || intake_was_clear(p->d.intake, created_ns + YOUNG_NS);
+}
+
 static void adopt_left(struct protond *p, const char *file, const uint8_t uuid[16])
 {
 	const struct ring_origin o = {NULL, 0, "unknown"};
@@ -433,7 +439,7 @@ static void adopt_left(struct protond *p, const char *file, const uint8_t uuid[1
 	if (fd < 0)
 		return;
 	if (reader_peek(fd, &h) < 0 || memcmp(h.store, p->d.store_uuid, 16) != 0 ||
-		seems_alive(&h, x.uid) || mono_ns() - h.created_monotonic_ns < YOUNG_NS ||
+		seems_alive(&h, x.uid) || !is_old(p, h.created_monotonic_ns) ||
 		rings_of(&p->rings, x.uid) >= p->d.config->jobs_per_uid) {
 		(void)close(fd); /* being made, another protond's, or its job will come */
 		return;
@@ -573,8 +579,10 @@ static void take_dirs(struct protond *p)
 void spool_scan(struct protond *p)
 {
 	/* Whoever was stopped for long wakes to this before it has heard whose rings there are. */
-	if (mono_ns() - p->d.started_mono_ns >= GRACE_NS && intake_hear(p->d.intake))
-		scan_rings(p, adopt_left);
+	if (mono_ns() - p->d.started_mono_ns < GRACE_NS)
+		return;
+	intake_hear(p->d.intake);
+	scan_rings(p, adopt_left);
 }
 
 /* Killed between the transaction that has a process's END and the removal of its files: to be

@@ -283,3 +283,8 @@ uint32_t control_clients(const struct control *control)
 {
 	return control->clients.n;
 }
+
+int control_fd(const struct control *control)
+{
+	return control->fd;
+}

@@ -13,5 +13,6 @@ int control_new(
  * callbacks: the owner runs the loop once more afterwards. NULL is fine. */
 void control_free(struct control *c);
 uint32_t control_clients(const struct control *c);
+int control_fd(const struct control *c); /* where they come in */
 
 #endif
