@@ -295,3 +295,37 @@ def test_finalize_is_interrupted_by_signals(world):
         p.kill()
         world.daemon.send_signal(signal.SIGCONT)
     assert (world.home / "three.hatchet").exists() and "again" in (world.home / "one.hatchet").read_text()
+
+
+# --- words, and what is built -------------------------------------------------------------------
+
+@pytest.mark.parametrize("stderr", ["2>&-", "2>/dev/full", "2> >(:)", "2>/dev/null"])
+def test_words_that_nobody_can_read(world, stderr):
+    """The program imports a module whose names cannot be had, and ends as it would without us."""
+    file = job(world, """
+        import os
+        from protond import _watch
+        _watch.when_imported("wave", lambda module: 1 / 0)
+        import wave
+        print("goes on")
+    """)
+    r = subprocess.run(["bash", "-c", f'"$@" {stderr}', "sh", sys.executable, file], env=python_env(world), cwd=world.home,
+                       stdout=subprocess.PIPE, text=True, timeout=WAIT)
+    assert (r.returncode, r.stdout) == (0, "goes on\n")
+
+
+def test_one_that_builds_may_be_stopped(world):
+    """Whoever waits for it does so for as long as a build may last."""
+    out = ran(program(world, """
+        import fcntl, os, types
+        from protond import _built
+        _built._BUILD_S = 0
+        part = _built.Part("ops", "ops.cpp", (), (), False, "what sees operators")
+        other = open("lock", "w")
+        fcntl.flock(other, fcntl.LOCK_EX)
+        try:
+            _built._build(types.SimpleNamespace(__version__="2"), part, ".", "./ops.so")
+        except _built.Lacking as e:
+            print(e)
+    """))
+    assert "another process has been building what sees operators for 0 s: end it" in out

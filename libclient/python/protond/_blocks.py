@@ -5,10 +5,10 @@ Only a torch with CUDA has that allocator, and only one of 2.1 or later tells. I
 for before that there is none. Where it cannot be built, _snapshots.py reads what torch says of it.
 """
 import ctypes
-import sys
 
 from . import _api, _snapshots
 from ._built import Lacking, Part, Wanted, built
+from ._say import say
 
 _native = _api._native
 _PART = Part("blocks", "blocks.cpp", ("blocks_calls.h",), ("-lc10", "-lc10_cuda"), True, "what sees torch's allocations")
@@ -39,8 +39,8 @@ def _load(torch):
     try:
         built(torch, _PART)  # now, for nobody waits for it later
     except Lacking as e:
-        sys.stderr.write(f"protond: torch's allocations are not seen one by one: {e}; they are read from its snapshots, at steps and "
-                         "at the end\n")
+        say(f"torch's allocations are not seen one by one: {e}; they are read from its snapshots, at steps and "
+            "at the end")
         torch.cuda._lazy_call(lambda: _snapshots.begin(torch))
         return
     torch.cuda._lazy_call(lambda: BLOCKS.attempt(_attach, torch))  # an exception there would be the program's

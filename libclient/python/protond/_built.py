@@ -17,9 +17,11 @@ import time
 from typing import NamedTuple
 
 from . import _watch
+from ._say import say
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _BUILD_S = 600
+_LOOK_S = 0.1
 _FULL = "No space left on device"
 _HALF = "half-"  # a name of what is not built yet begins so
 
@@ -151,13 +153,25 @@ def _sweep(folder):
             os.unlink(os.path.join(folder, name))
 
 
+def _lock(fd, part):
+    """One that builds may be stopped, and never go on."""
+    until = time.monotonic() + _BUILD_S
+    while True:
+        try:
+            return fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                raise Lacking(f"another process has been building {part.what} for {_BUILD_S} s: end it, or set XDG_CACHE_HOME") from None
+            time.sleep(_LOOK_S)
+
+
 def _build(torch, part, folder, path):
     """Under the lock. What failed a moment ago, for another rank, is not tried again."""
     came, failed = time.time(), path + ".failed"
     fd = os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX)
+            _lock(fd, part)
             _sweep(folder)
         except OSError:
             pass  # a file system without locks: each builds, and the last one's stays
@@ -167,7 +181,7 @@ def _build(torch, part, folder, path):
             with open(failed, encoding="utf-8", errors="replace") as file:
                 raise Lacking(file.read(1000))
         _compiler(), _headers(torch, part)
-        sys.stderr.write(f"protond: {part.what} is built for torch {torch.__version__}, once: {path}\n")
+        say(f"{part.what} is built for torch {torch.__version__}, once: {path}")
         made, target = tempfile.mkstemp(prefix=_HALF, suffix=".so", dir=folder)
         os.close(made)
         try:
@@ -213,10 +227,10 @@ class Wanted:
         try:
             load(torch)
         except Lacking as e:
-            sys.stderr.write(f"protond: {self._lacks}: {e}\n")
+            say(f"{self._lacks}: {e}")
         except (OSError, AttributeError, ValueError) as e:
-            sys.stderr.write(f"protond: {self._lacks}: what was built for torch {torch.__version__} cannot be loaded: {e}; remove that file to have it "
-                             "built anew\n")
+            say(f"{self._lacks}: what was built for torch {torch.__version__} cannot be loaded: {e}; remove that file to have it "
+                "built anew")
 
     def load(self, torch):
         """It is there from now on, where it can be."""

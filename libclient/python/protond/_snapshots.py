@@ -9,11 +9,11 @@ blocks that are there then are, so that what is held is right behind each readin
 import collections
 import os
 import queue
-import sys
 import threading
 import time
 
 from . import _api
+from ._say import say
 
 _native = _api._native
 # As in blocks_calls.h.
@@ -54,7 +54,7 @@ class _Reader:
             try:
                 self.read()
             except Exception as e:  # the program goes on when torch is not as expected
-                sys.stderr.write(f"protond: torch's allocations are not recorded any more: {e!r}\n")
+                say(f"torch's allocations are not recorded any more: {e!r}")
                 _stop()
                 return
             finally:
@@ -109,8 +109,8 @@ class _Reader:
         d.tail = tuple(keys[-_TAIL:])
         if n > 0 and not found and not self.said:
             self.said = True
-            sys.stderr.write(f"protond: torch's history of allocations, {len(trace)} entries, was overwritten between two readings: "
-                             "blocks that came and went there are in no count; call protond.torch.step() more often\n")
+            say(f"torch's history of allocations, {len(trace)} entries, was overwritten between two readings: "
+                "blocks that came and went there are in no count; call protond.torch.step() more often")
         return at if found else 0
 
     def _entry(self, number, d, entry):
@@ -193,7 +193,7 @@ def begin(torch):
         _reader = _Reader(torch)
         told()
     except Exception as e:
-        sys.stderr.write(f"protond: torch {torch.__version__} has no history of its allocations: {e!r}: protond.memory has its figures by step\n")
+        say(f"torch {torch.__version__} has no history of its allocations: {e!r}: protond.memory has its figures by step")
 
 
 def step():

@@ -2,6 +2,8 @@
 """Calls a function once a module has been imported, without importing it."""
 import sys
 
+from ._say import say
+
 _waiting = {}  # name of a module: functions
 
 
@@ -55,7 +57,7 @@ def _call(function, module):
     try:
         function(module)
     except Exception as e:  # the program imports it for reasons of its own
-        sys.stderr.write(f"protond: {module.__name__} is not named: {e!r}\n")
+        say(f"{module.__name__} is not named: {e!r}")
 
 
 def imported(name, module):

@@ -42,6 +42,7 @@ import time
 from typing import Any, Deque, Dict, List, NamedTuple, Optional, Tuple, Union
 
 from . import _api
+from ._say import say
 
 _native = _api._native
 
@@ -122,7 +123,7 @@ def _read(tracker: _Tracker) -> _Read:
         return tracker.read()
     except Exception as e:
         _tracker = None
-        sys.stderr.write(f"protond: memory is not tracked any more: {e!r}\n")
+        say(f"memory is not tracked any more: {e!r}")
         return []
 
 

@@ -25,6 +25,7 @@ import threading
 import weakref
 
 from . import _api, _backward, _options, _watch
+from ._say import say
 
 _native = _api._native
 _push, _pop, _depth = _native.push, _native.pop, _native.depth
@@ -118,14 +119,10 @@ def _safe(function):
         except Exception as e:
             if not wrapper.said:
                 wrapper.said = True
-                _warn(f"{function.__name__}: {e!r}; some names will be missing")
+                say(f"{function.__name__}: {e!r}; some names will be missing")
             return None
     wrapper.said = False
     return wrapper
-
-
-def _warn(text):
-    sys.stderr.write(f"protond: {text}\n")
 
 
 @_safe
@@ -304,7 +301,7 @@ def _tell_dynamo(ours, theirs, dynamo):
         substitute_in_graph(_native.module_enter, skip_signature_check=True)(lambda module: 0)
         substitute_in_graph(_native.module_leave, skip_signature_check=True)(lambda depth: None)
     except (ImportError, TypeError, ValueError) as e:
-        _warn(f"modules inside what torch.compile leaves uncompiled may break its graphs: {e}")
+        say(f"modules inside what torch.compile leaves uncompiled may break its graphs: {e}")
 
 
 # --- everything else ----------------------------------------------------------------------------
@@ -618,7 +615,7 @@ def _patch(torch):
         try:
             patch(torch)
         except Exception as e:  # a torch that is not as expected: the rest is named all the same
-            _warn(f"torch {getattr(torch, '__version__', '?')}: {patch.__name__[7:]} are not named: {e!r}")
+            say(f"torch {getattr(torch, '__version__', '?')}: {patch.__name__[7:]} are not named: {e!r}")
 
 
 def install():

@@ -71,6 +71,14 @@ def _package():
             raise
 
 
+def _say(text):
+    """As protond._say, which may be what is not there."""
+    try:
+        sys.stderr.write("protond: %s\n" % text)
+    except (AttributeError, OSError, ValueError):
+        pass
+
+
 def _name_it(module):
     """protond.torch or protond.hooks takes over."""
     try:
@@ -83,14 +91,14 @@ def _name_it(module):
         torch.install()  # waits, for the import of torch is not over yet
         _watch.imported("torch", module)
     except Exception as e:
-        sys.stderr.write("protond: no names from %s: %s\n" % (module.__name__, e))
+        _say("no names from %s: %s" % (module.__name__, e))
 
 
 def _stacks():
     try:
         _package()
     except Exception as e:
-        sys.stderr.write("protond: launches have no Python stack: %s\n" % e)
+        _say("launches have no Python stack: %s" % e)
 
 
 def _as_proton():
@@ -99,7 +107,7 @@ def _as_proton():
         from protond import _as_proton
         _as_proton.install()
     except Exception as e:
-        sys.stderr.write("protond: import triton.profiler is Triton's own: %s\n" % e)
+        _say("import triton.profiler is Triton's own: %s" % e)
 
 
 def _wanted():
