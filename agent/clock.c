@@ -10,7 +10,11 @@
 #include <cpuid.h>
 #endif
 
+#include "time_namespace.h"
+
 #define CLOCK_BRACKETS 20
+
+static int64_t ahead_ns;
 
 static uint64_t clock_ns(clockid_t id)
 {
@@ -22,7 +26,7 @@ static uint64_t clock_ns(clockid_t id)
 
 uint64_t agent_monotonic_ns(void)
 {
-	return clock_ns(CLOCK_MONOTONIC);
+	return clock_ns(CLOCK_MONOTONIC) - (uint64_t)ahead_ns;
 }
 
 uint64_t agent_clock(void)
@@ -32,7 +36,7 @@ uint64_t agent_clock(void)
 
 /* The kernel watches the TSC against other clocks and moves away from it when it is not one clock
  * for all CPUs; the CPU says whether it ticks in every power state. Both must hold. */
-bool agent_tsc_usable(void)
+static bool tsc_usable(void)
 {
 #if defined(__x86_64__)
 	static const char file[] =
@@ -53,6 +57,12 @@ bool agent_tsc_usable(void)
 #else
 	return false;
 #endif
+}
+
+void agent_clock_open(void)
+{
+	ahead_ns = time_namespace_ahead_ns();
+	HOT->tsc = tsc_usable();
 }
 
 uint32_t agent_tsc_khz(void)
@@ -76,7 +86,7 @@ void agent_clock_record(struct rec_clock *ret)
 	for (int i = 0; i < CLOCK_BRACKETS; i++) {
 		const uint64_t before = agent_clock();
 		const uint64_t real = clock_ns(CLOCK_REALTIME);
-		const uint64_t mono = clock_ns(CLOCK_MONOTONIC);
+		const uint64_t mono = agent_monotonic_ns();
 		const uint64_t after = agent_clock();
 
 		if (after - before >= best)

@@ -7,7 +7,7 @@
 #include "core.h"
 #include "record.h"
 
-bool agent_tsc_usable(void);
+void agent_clock_open(void); /* which clock the ring has: of this process, before all else */
 uint32_t agent_tsc_khz(void);
 void agent_clock_record(struct rec_clock *ret); /* tightest of 20 brackets */
 

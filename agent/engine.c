@@ -88,7 +88,7 @@ static int make(const struct engine_open *o, char *text)
 	int r;
 
 	generation_set(0); /* before tsc: a forked child's threads may be in agent_launch() */
-	HOT->tsc = agent_tsc_usable();
+	agent_clock_open();
 	HOT->inherit_copy = o->inherit_copy != 0;
 	r = ring_make(o, text);
 	if (r < 0)

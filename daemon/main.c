@@ -15,6 +15,7 @@
 
 #include "config.h"
 #include "home.h"
+#include "host_clock.h"
 #include "log.h"
 #include "paths.h"
 #include "verbs.h"
@@ -303,6 +304,7 @@ int main(int argc, char **argv)
 	(void)mallopt(M_MMAP_THRESHOLD, 32 << 10);
 	o.private = o.private || (o.check && geteuid() != 0); /* a user has no other */
 	log_set_level(o.private && !o.foreground ? LOG_WARN : LOG_INFO);
+	host_clock_open();
 	protond_bind(&daemon);
 	daemon.d.private = o.private;
 	daemon.d.verbs = verb_table;

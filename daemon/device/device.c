@@ -19,6 +19,7 @@
 
 #include "host.h"
 #include "nvml.h"
+#include "time_namespace.h"
 
 #define SECOND_NS  1000000000ull
 #define EXIT_USAGE 2
@@ -34,12 +35,14 @@ struct device {
 	bool ended;
 };
 
+static int64_t ahead_ns;
+
 static uint64_t now_ns(void)
 {
 	struct timespec t;
 
 	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * SECOND_NS + (uint64_t)t.tv_nsec;
+	return (uint64_t)t.tv_sec * SECOND_NS + (uint64_t)t.tv_nsec - (uint64_t)ahead_ns;
 }
 
 static uint64_t cpu_ns(void)
@@ -342,6 +345,7 @@ int main(int argc, char **argv)
 	if (d.fd >= 0 &&
 		(getsockopt(d.fd, SOL_SOCKET, SO_TYPE, &type, &n) < 0 || type != SOCK_SEQPACKET))
 		return usage("protond starts it; by hand it wants --print");
+	ahead_ns = time_namespace_ahead_ns();
 	d.nvml = nvml_open(say, &d);
 	serve(&d);
 	nvml_close(d.nvml);

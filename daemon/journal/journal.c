@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "must.h"
+#include "time_namespace.h"
 
 #define STAGE_MIN    (256u << 10)
 #define STAGE_KEEP   (1u << 20)  /* a larger buffer is given back after its flush */
@@ -54,6 +55,7 @@ struct journal {
 	uint8_t *stage;
 	size_t used, cap; /* committed, room */
 	uint32_t making;  /* bytes of the entry that is being made behind `used`; 0: none */
+	int64_t ahead_ns; /* time_namespace.h */
 };
 
 static struct segment *last(const struct journal *j)
@@ -61,12 +63,12 @@ static struct segment *last(const struct journal *j)
 	return &j->seg[j->n_seg - 1];
 }
 
-static struct timespec now(void)
+static uint64_t now_ns(const struct journal *j)
 {
 	struct timespec t = {0};
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t;
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec - (uint64_t)j->ahead_ns;
 }
 
 /* --- reading --- */
@@ -364,6 +366,7 @@ int journal_open(int dir, struct journal **ret, struct err *e)
 	if (j == NULL)
 		return err_set(e, -ENOMEM, "cannot open the journal: out of memory");
 	j->fd = -1;
+	j->ahead_ns = time_namespace_ahead_ns();
 	j->dir = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (j->dir < 0)
 		return open_failed(j, neg_errno(), e);
@@ -498,7 +501,6 @@ int journal_stage(struct journal *j, uint16_t type, const uint8_t ring[16], uint
 	void **ret_payload)
 {
 	struct journal_entry *e;
-	struct timespec t;
 	int r;
 
 	MUST_OPEN(j);
@@ -509,10 +511,9 @@ int journal_stage(struct journal *j, uint16_t type, const uint8_t ring[16], uint
 	r = stage_room(j, entry_bytes(payload));
 	if (r < 0)
 		return r;
-	t = now();
 	e = (struct journal_entry *)(void *)(j->stage + j->used);
 	*e = (struct journal_entry){.bytes = entry_bytes(payload), .type = type};
-	e->mono_ns = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	e->mono_ns = now_ns(j);
 	if (ring != NULL)
 		memcpy(e->ring, ring, sizeof(e->ring));
 	j->making = e->bytes;

@@ -3,12 +3,21 @@
 
 #include <time.h>
 
+#include "time_namespace.h"
+
+static int64_t ahead_ns;
+
+void host_clock_open(void)
+{
+	ahead_ns = time_namespace_ahead_ns();
+}
+
 uint64_t mono_ns(void)
 {
 	struct timespec t = {0};
 
 	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec - (uint64_t)ahead_ns;
 }
 
 int64_t real_ns(void)

@@ -5,7 +5,8 @@
 
 #include <stdint.h>
 
-uint64_t mono_ns(void); /* CLOCK_MONOTONIC */
-int64_t real_ns(void);  /* CLOCK_REALTIME */
+void host_clock_open(void); /* first, before there are threads */
+uint64_t mono_ns(void);     /* CLOCK_MONOTONIC of the machine: time_namespace.h */
+int64_t real_ns(void);      /* CLOCK_REALTIME */
 
 #endif

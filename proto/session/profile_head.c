@@ -16,6 +16,7 @@
 #include "schema.h"
 #include "session_terms.h"
 #include "text.h"
+#include "time_namespace.h"
 
 #define PROCESSES_MAX 65536u
 #define DEVICES_MAX   65536u
@@ -444,7 +445,8 @@ uint64_t profile_now(const uint8_t boot_id[16])
 	}
 	if (memcmp(id, boot_id, sizeof(id)) != 0 || clock_gettime(CLOCK_MONOTONIC, &ts) < 0)
 		return 0;
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec -
+	       (uint64_t)time_namespace_ahead_ns();
 }
 
 static int interval_row(struct load *l, sqlite3_stmt *st)

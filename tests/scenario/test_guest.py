@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT. Programs that treat their descriptors and threads in ways of their own: the library is a
 # guest there, and neither spoils what they do nor is spoilt by it.
 import json
+import os
 import pathlib
 import shutil
 import signal
@@ -193,3 +194,25 @@ def test_a_file_for_which_no_descriptor_is_left(world):
                        'return protond_finalize(PROTOND_ALL, "hatchet") != -EMFILE || strstr(protond_error(), "ulimit -n") == NULL;')
     world.ctl("run", "-q", "--", x)
     assert world.state("s") == "finalized"
+
+
+OTHER_TIME = ["unshare", *([] if os.geteuid() == 0 else ["-r"]), "--fork", "--kill-child", "--time", "--monotonic", "100000"]
+
+
+@pytest.mark.skipif(subprocess.run([*OTHER_TIME, "true"], capture_output=True).returncode != 0, reason="no time namespace may be made here")
+@pytest.mark.parametrize("which", ["job", "daemon"])
+def test_a_time_namespace(world, which):
+    """CLOCK_MONOTONIC is another one there: what is said in it stands where it was all the same."""
+    outer = subprocess.Popen([*(OTHER_TIME if which == "daemon" else []), BUILD / "bin/protond", "--private", "--foreground"], env=world.env,
+                             stderr=subprocess.DEVNULL)
+    try:
+        until("it answers", world.answers)
+        world.ctl("run", "-q", "-b", "none", "-d", "both", "-n", "s", "--", *(OTHER_TIME if which == "job" else []),
+                  "sh", "-c", f"echo repeat 5 a | {BUILD}/tests/job >&2")
+        (found,) = json.loads(world.view("sql", "s", "SELECT count(DISTINCT begin_ns) AS n, min(begin_ns) AS first, max(end_ns) AS last FROM scopes",
+                                         "--json").stdout)["data"]["rows"]
+    finally:
+        world.ctl("daemon", "stop")
+        outer.wait(WAIT)
+    ((created, finalized, active),) = world.sql("SELECT created_ns, finalized_ns, active_ns FROM session WHERE name = 's'")
+    assert found[0] == 5 and created < found[1] < found[2] < finalized and active <= finalized - created + 1e9, found
