@@ -30,7 +30,7 @@
         X(cpu_native,      lib,   flag,  "0",      "", "1: -s cpu has native frames, too, below Python's, of x86-64")       \
         X(hook,            torch, words, "",       "torch triton none", "frameworks to name (set by `protonctl run -k`)") \
         X(as_proton,       lib,   flag,  "0",      "", "Python: `import triton.profiler` gives protond (set by `protonctl run --as-proton`)") \
-        X(stacks,          lib,   flag,  "0",      "", "Python: stacks and operators can be asked for (set by `protonctl run -c python` and `-s ops`; importing protond does it too)") \
+        X(stacks,          lib,   flag,  "0",      "", "Python: stacks, operators and samples can be asked for (set by `protonctl run -c python`, `-s ops` and `-s cpu`; importing protond does it too)") \
         X(preset,          torch, word,  "",       "production development debug leak", "several of these at once: see docs/python.md") \
         X(torch_backward,  torch, word,  "phase",  "phase module", "module: backward work stands under the module it differentiates") \
         X(torch_ops,       torch, flag,  "0",      "", "operators in all sessions, as with the switch ops") \

@@ -94,3 +94,15 @@ def test_samples_of_a_job(world, version):
     found = dict(json.loads(rows)["data"]["rows"])
     [leaf] = [path for path in found if path.endswith("@leaf")]
     assert found[leaf] > 0 and "outer" in leaf and leaf.index("@<module>") < leaf.index("@calls"), found
+
+
+@pytest.mark.skipif(not READ, reason="no Python whose frames can be read")
+def test_samples_of_a_program_that_imports_nothing(world):
+    """`run -s cpu` is enough."""
+    code = """
+        import time
+        until = time.perf_counter() + 0.3
+        while time.perf_counter() < until: pass
+    """
+    shown = world.ctl("run", "-n", "x", "-b", "none", "-s", "cpu", "--", PYTHONS[READ[0]], job(world, code)).stderr
+    assert "job.py:1@<module>" in shown, shown

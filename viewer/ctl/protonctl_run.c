@@ -208,7 +208,8 @@ static bool needs_package(const struct run *r)
 	uint8_t bits = 0;
 
 	return (context != NULL && strcmp(context, "python") == 0) ||
-	       (switches != NULL && switches_read(switches, &bits) && (bits & SWITCH_OPS) != 0);
+	       (switches != NULL && switches_read(switches, &bits) &&
+		       (bits & (SWITCH_OPS | SWITCH_CPU_SAMPLES)) != 0);
 }
 
 /* Python reads the folder's sitecustomize.py first of all: it waits for torch and triton. */
