@@ -70,6 +70,31 @@ def test_stacks_of_a_hung_job(world, version):
         hung.kill()
 
 
+@pytest.mark.skipif(not READ, reason="no Python whose frames can be read")
+def test_the_main_thread_among_many(world):
+    """It and Python's others come before those of which only the kernel knows; the oldest before the youngest."""
+    world.start(PROTOND_AUTO_SESSION="off")
+    world.ctl("start", "hung", "--all")
+    hung = world.job(PYTHONS[READ[0]], job(world, """
+        import protond, threading, time
+        def many(): time.sleep(1000)
+        def stays(): time.sleep(1000)
+        threading.stack_size(64 << 10)
+        for _ in range(600):
+            threading.Thread(target=many, daemon=True).start()
+        stays()
+    """), env=python_env(world))
+
+    def where():
+        found = json.loads(world.ctl("where", "--stack", hung.pid, "--json", check=False).stdout)["data"]["stacks"]
+        return [s for s in found if {"stays"} == {t["inner"][0]["function"] for t in s["threads"] if t["tid"] == hung.pid and t.get("inner")}]
+    try:
+        stack = until("it is there", where)[0]
+        assert len(stack["threads"]) == 256 and all(t.get("inner") for t in stack["threads"]), stack["threads"][-1]
+    finally:
+        hung.kill()
+
+
 def holder(world, pid):
     shown = world.ctl("where", "--stack", pid, "--json", check=False)  # 1: it has not come to protond yet
     for stack in json.loads(shown.stdout)["data"]["stacks"]:

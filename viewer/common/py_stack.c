@@ -78,8 +78,23 @@ static void read_stack(struct python *p, uint64_t thread, struct py_stack *s)
 		(n != 0 && (!cpython_frame(py, top.code, &f) || f.instruction != top.instruction));
 }
 
+static uint32_t count_threads(struct python *p)
+{
+	uint64_t at = cpython_first_thread(&p->py, p->interpreter);
+	struct cpython_thread t;
+	uint32_t n;
+
+	for (n = 0; at != 0 && n < STATES_MOST; n++, at = t.next)
+		if (!cpython_thread(&p->py, p->interpreter, at, &t))
+			break;
+	return n;
+}
+
+/* Of more than there is room for the oldest, which are last. */
 static void read_threads(struct python *p, struct py_process *ret)
 {
+	const uint32_t room = PY_THREADS_MOST - ret->n, n = count_threads(p),
+		       over = n > room ? n - room : 0;
 	uint64_t at = cpython_first_thread(&p->py, p->interpreter);
 	struct cpython_thread t;
 	uint32_t i, try;
@@ -90,7 +105,7 @@ static void read_threads(struct python *p, struct py_process *ret)
 
 		if (!cpython_thread(&p->py, p->interpreter, at, &t))
 			return;
-		if (ret->n == PY_THREADS_MOST) {
+		if (i < over || ret->n == PY_THREADS_MOST) {
 			ret->more++;
 			continue;
 		}

@@ -35,7 +35,7 @@ struct py_process {
 	bool free_threaded; /* that is why they cannot */
 	struct py_stack *threads;
 	uint32_t n;
-	uint64_t more; /* threads beyond PY_THREADS_MOST */
+	uint64_t more; /* threads beyond PY_THREADS_MOST, the youngest */
 };
 
 /* base: where an object file is mapped. False: it is no Python. -ENOMEM is told by threads NULL of a known version. */

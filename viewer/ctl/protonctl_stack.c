@@ -109,7 +109,6 @@ static void read_thread(const struct stack *s, struct thread *t)
 	long number;
 	size_t i;
 
-	t->own = own_tid(s, t->tid);
 	read_line(s, t->tid, "comm", t->name, sizeof(t->name));
 	read_line(s, t->tid, "stat", line, sizeof(line));
 	end = strrchr(line, ')'); /* a name may hold any */
@@ -127,33 +126,6 @@ static void read_thread(const struct stack *s, struct thread *t)
 	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
 		if (calls[i].number == number)
 			snprintf(t->call, sizeof(t->call), "%s", calls[i].word);
-}
-
-static void read_threads(struct stack *s)
-{
-	char path[64];
-	struct dirent *e;
-	DIR *d;
-
-	snprintf(path, sizeof(path), "/proc/%lu/task", s->pid);
-	d = opendir(path);
-	if (d == NULL) {
-		snprintf(s->why, sizeof(s->why), "its threads cannot be read: %s", strerror(errno));
-		return;
-	}
-	while ((e = readdir(d)) != NULL) {
-		uint64_t tid;
-
-		if (!text_u64(e->d_name, INT32_MAX, &tid))
-			continue;
-		if (s->n == THREADS_MOST) {
-			s->more++;
-			continue;
-		}
-		s->thread[s->n].tid = tid;
-		read_thread(s, &s->thread[s->n++]);
-	}
-	closedir(d);
 }
 
 static void read_python(struct stack *s)
@@ -197,6 +169,53 @@ static void read_python(struct stack *s)
 		fclose(f);
 }
 
+static bool is_python(const struct stack *s, uint64_t own)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->python.n && s->python.threads[i].tid != own; i++)
+		;
+	return i < s->python.n;
+}
+
+/* Of those that tell most, which are the main thread and Python's, or of the others. */
+static void read_some(struct stack *s, DIR *d, bool most)
+{
+	struct dirent *e;
+	uint64_t tid, own;
+
+	rewinddir(d);
+	while ((e = readdir(d)) != NULL) {
+		if (!text_u64(e->d_name, INT32_MAX, &tid))
+			continue;
+		own = own_tid(s, tid);
+		if ((tid == s->pid || is_python(s, own)) != most)
+			continue;
+		if (s->n == THREADS_MOST) {
+			s->more++;
+			continue;
+		}
+		s->thread[s->n] = (struct thread){.tid = tid, .own = own};
+		read_thread(s, &s->thread[s->n++]);
+	}
+}
+
+static void read_threads(struct stack *s)
+{
+	char path[64];
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/proc/%lu/task", s->pid);
+	d = opendir(path);
+	if (d == NULL) {
+		snprintf(s->why, sizeof(s->why), "its threads cannot be read: %s", strerror(errno));
+		return;
+	}
+	read_some(s, d, true);
+	read_some(s, d, false);
+	closedir(d);
+}
+
 struct stack *stack_read(uint64_t pid)
 {
 	struct stack *s = calloc(1, sizeof(*s));
@@ -205,9 +224,8 @@ struct stack *stack_read(uint64_t pid)
 	if (s == NULL)
 		return NULL;
 	s->pid = pid;
+	read_python(s);
 	read_threads(s);
-	if (s->n > 0)
-		read_python(s);
 	for (k = 0; s->python.threads != NULL && k < s->python.n; k++) {
 		for (i = 0; i < s->n && s->thread[i].own != s->python.threads[k].tid; i++)
 			;
