@@ -81,6 +81,26 @@ START_TEST(line_of_start)
 }
 END_TEST
 
+/* Words of a list may come one by one; of another option the last one holds. */
+START_TEST(line_of_lists)
+{
+	char *argv[] = {(char[]){"start"}, (char[]){"x"}, (char[]){"-s"}, (char[]){"cpu"},
+		(char[]){"-b"}, (char[]){"cupti"}, (char[]){"--switches=sync,queue"},
+		(char[]){"-b"}, (char[]){"none"}, (char[]){"-sops"}, NULL};
+	char *many[64] = {(char[]){"start"}, (char[]){"x"}},
+	     *word = (char[]){"-scpu,cpu,cpu,cpu,cpu,cpu"};
+	struct ctl c;
+	size_t i;
+
+	ck_assert_int_eq(parse(&c, "start", argv), CTL_GO);
+	ck_assert_str_eq(ctl_option(&c, "switches"), "cpu,sync,queue,ops");
+	ck_assert_str_eq(ctl_option(&c, "backend"), "none");
+	for (i = 2; i < 63; i++)
+		many[i] = word;
+	ck_assert_int_eq(parse(&c, "start", many), CTL_USAGE);
+}
+END_TEST
+
 /* clang-format off */
 static const struct { const char *word[4]; int want; } bad_lines[] = {
 	{{"start"}, CTL_USAGE}, {{"start", "a", "b"}, CTL_USAGE}, {{"stop", "--nope"}, CTL_USAGE},
@@ -335,6 +355,7 @@ Suite *suite(void)
 	tcase_add_loop_test(t, table_is_whole, 0, n_commands());
 	tcase_add_test(t, line_of_run);
 	tcase_add_test(t, line_of_start);
+	tcase_add_test(t, line_of_lists);
 	tcase_add_loop_test(
 		t, bad_line_is_usage, 0, (int)(sizeof(bad_lines) / sizeof(bad_lines[0])));
 	tcase_add_loop_test(t, name_expands, 0, (int)(sizeof(names) / sizeof(names[0])));

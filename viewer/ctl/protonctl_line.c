@@ -184,6 +184,28 @@ static bool is_signed(const char *word)
 	return word[0] == '-' && word[1] != '-' && word[1] != '\0' && word[2] != '\0';
 }
 
+/* A list that is given once more goes on; any other value holds as it was said last. False: it is too long. */
+static bool put_value(struct ctl *c, size_t place, const char *value)
+{
+	const struct option_def *o = ctl_option_at(c->cmd, place);
+	const char *old = c->value[place];
+	const char *arg = o != NULL && o->arg != NULL ? o->arg : "";
+	const bool is_list = strcmp(arg, "WORDS") == 0 || strcmp(arg, "NAMES") == 0;
+	char *to = c->lists + c->lists_n;
+	const size_t room = sizeof(c->lists) - c->lists_n;
+	int n;
+
+	c->value[place] = value;
+	if (!is_list || old == NULL)
+		return true;
+	n = snprintf(to, room, "%s,%s", old, value);
+	if (n < 0 || (size_t)n >= room)
+		return false;
+	c->lists_n += (size_t)n + 1;
+	c->value[place] = to;
+	return true;
+}
+
 int ctl_parse(struct ctl *c, int argc, char **argv)
 {
 	struct option longs[CTL_OPTIONS_MAX + 1];
@@ -211,7 +233,8 @@ int ctl_parse(struct ctl *c, int argc, char **argv)
 		if (place < 0 || k == '?')
 			return unknown_option(c, argv[optind - 1]);
 		c->json |= strcmp(longs[place].name, "json") == 0;
-		c->value[place] = optarg != NULL ? optarg : "";
+		if (!put_value(c, (size_t)place, optarg != NULL ? optarg : ""))
+			return ctl_usage(c, "--%s: too many words", longs[place].name);
 	}
 	while (optind < argc)
 		c->argv[c->argc++] = argv[optind++];

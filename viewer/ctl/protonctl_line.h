@@ -60,7 +60,9 @@ struct ctl {
 	const struct command *const *table; /* of all verbs, NULL behind the last */
 	const struct command *cmd;
 	const char *value[CTL_OPTIONS_MAX]; /* by place in cmd->options, then common_options */
-	int argc;                           /* positional */
+	char lists[1024];                   /* of options that were given more than once */
+	size_t lists_n;
+	int argc; /* positional */
 	char **argv;
 	bool json, color;
 	struct term term; /* standard output */

@@ -207,9 +207,11 @@ static bool needs_package(const struct run *r)
 	const char *context = ctl_option(r->c, "context"), *switches = ctl_option(r->c, "switches");
 	uint8_t bits = 0;
 
+	if (switches != NULL && !switches_read(switches, &bits))
+		bits = 0;
 	return (context != NULL && strcmp(context, "python") == 0) ||
-	       (switches != NULL && switches_read(switches, &bits) &&
-		       (bits & (SWITCH_OPS | SWITCH_CPU_SAMPLES)) != 0);
+	       ctl_option(r->c, "native") != NULL ||
+	       (bits & (SWITCH_OPS | SWITCH_CPU_SAMPLES)) != 0;
 }
 
 /* Python reads the folder's sitecustomize.py first of all: it waits for torch and triton. */

@@ -15,7 +15,7 @@
 	{'k', "hook",    "HOOK",    "names from a framework: torch (default of run), triton or none", "triton torch none"}, \
 	{'m', "mode",    "MODE",    "proton: its files are exactly as Triton's Proton writes them", "proton proton-3.6"}, \
 	{0,   "cpu",     "on|off",  "time of scopes on the CPU (default on)", "on off"}, \
-	{'s', "switches", "WORDS", "what else is recorded, parted by commas: sync (calls that wait for the GPU), overhead (of driver and CUPTI), queue (time in launches and to the GPU), ops (operators of PyTorch), counters (what the CPU counts in scopes)", "sync,queue"}, \
+	{'s', "switches", "WORDS", "what else is recorded, parted by commas: sync (calls that wait for the GPU), overhead (of driver and CUPTI), queue (time in launches and to the GPU), api (every CUDA call), cpu (what threads are in, by samples), alloc (memory that is given), ops (operators of PyTorch), counters (what the CPU counts in scopes)", "sync,queue"}, \
 	{0,   "nvtx-domains", "NAMES", "domains of NVTX in it, with commas; `default` has no name; -NAME: all but that", NULL}
 /* clang-format on */
 
