@@ -77,10 +77,32 @@ static int make(char *temporary)
 	return fd;
 }
 
+/* Behind the links that the kernel follows for us: it may refuse those of others (fs.protected_symlinks), as it does for a
+ * shell's `>`. Where nothing is there the name itself is the target, whatever comes to stand there meanwhile. */
+static int find_target(const char *path, char ret[PATH_MAX])
+{
+	const int fd = open(path, O_PATH | O_CLOEXEC);
+	char link[32];
+	ssize_t n = -1;
+
+	if (fd < 0 && errno != ENOENT)
+		return -errno;
+	if (fd >= 0) {
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+		n = readlink(link, ret, PATH_MAX - 1);
+		(void)close(fd);
+	}
+	if (n > 0)
+		ret[n] = '\0';
+	else
+		snprintf(ret, PATH_MAX, "%s", path);
+	return 0;
+}
+
 int output_open(const char *path, struct output *ret, struct err *e)
 {
 	const char *base;
-	int fd;
+	int fd, r;
 
 	*ret->temporary = '\0';
 	if (strcmp(path, "-") == 0) {
@@ -93,8 +115,9 @@ int output_open(const char *path, struct output *ret, struct err *e)
 	}
 	if (strlen(path) >= sizeof(ret->target))
 		return err_set(e, -ENAMETOOLONG, "%s: the name is too long", path);
-	if (realpath(path, ret->target) == NULL)
-		snprintf(ret->target, sizeof(ret->target), "%s", path);
+	r = find_target(path, ret->target);
+	if (r < 0)
+		return err_set(e, r, "%s: %s", path, strerror(-r));
 	base = strrchr(ret->target, '/');
 	base = base != NULL ? base + 1 : ret->target;
 	snprintf(ret->temporary, sizeof(ret->temporary), "%.*s%.200s.XXXXXX",
