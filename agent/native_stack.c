@@ -134,13 +134,13 @@ void native_python(struct native *n, uint64_t eval)
 /* --- a thread that waits ---------------------------------------------------------------------- */
 
 /* False: it does not wait. The line is "running", or ends in the stack pointer and the pc. */
-static bool waits_at(uint32_t tid, uint64_t *ret_sp, uint64_t *ret_pc)
+static bool waits_at(uint32_t shown, uint64_t *ret_sp, uint64_t *ret_pc)
 {
 	char path[48], line[256], *pc, *sp;
 	ssize_t got;
 	int fd;
 
-	(void)snprintf(path, sizeof(path), "/proc/self/task/%u/syscall", tid);
+	(void)snprintf(path, sizeof(path), "/proc/self/task/%u/syscall", shown);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	got = fd >= 0 ? read(fd, line, sizeof(line) - 1) : -1;
 	if (fd >= 0)
@@ -158,13 +158,13 @@ static bool waits_at(uint32_t tid, uint64_t *ret_sp, uint64_t *ret_pc)
 	return *ret_sp != 0;
 }
 
-static bool look_waiting(struct native *n, uint32_t tid, struct cfi_registers *ret)
+static bool look_waiting(struct native *n, uint32_t shown, struct cfi_registers *ret)
 {
 	struct copied *c = &n->stack;
 	uint64_t sp, pc;
 	size_t part;
 
-	if (!waits_at(tid, &sp, &pc))
+	if (!waits_at(shown, &sp, &pc))
 		return false;
 	*ret = (struct cfi_registers){.known = 1u << CFI_RSP | 1u << CFI_PC};
 	ret->value[CFI_RSP] = sp;
@@ -500,12 +500,13 @@ static bool is_proved(struct native *n)
 	return objects_prove(&n->objects, begin, all) && n->objects.round == n->round;
 }
 
-enum native_what native_look(struct native *n, uint32_t tid, bool python, uint64_t place)
+enum native_what native_look(
+	struct native *n, uint32_t tid, uint32_t shown, bool python, uint64_t place)
 {
 	struct cfi_registers r;
 	enum native_what what;
 	uint64_t sp, pc;
-	const bool waits = look_waiting(n, tid, &r);
+	const bool waits = look_waiting(n, shown, &r);
 
 	n->round = n->objects.round;
 	what = waits ? NATIVE_FOUND : look_running(n, tid, &r);
@@ -513,17 +514,20 @@ enum native_what native_look(struct native *n, uint32_t tid, bool python, uint64
 		return what;
 	what = walk(n, &r, python, place);
 	/* It may have gone on while its stack was read. */
-	if (waits && (!waits_at(tid, &sp, &pc) || sp != r.value[CFI_RSP] || pc != r.value[CFI_PC]))
+	if (waits &&
+		(!waits_at(shown, &sp, &pc) || sp != r.value[CFI_RSP] || pc != r.value[CFI_PC]))
 		return NATIVE_NONE;
 	return is_proved(n) ? what : NATIVE_NONE;
 }
 
 #else
 
-enum native_what native_look(struct native *n, uint32_t tid, bool python, uint64_t place)
+enum native_what native_look(
+	struct native *n, uint32_t tid, uint32_t shown, bool python, uint64_t place)
 {
 	(void)n;
 	(void)tid;
+	(void)shown;
 	(void)python;
 	(void)place;
 	return NATIVE_REFUSED;

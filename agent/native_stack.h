@@ -20,9 +20,10 @@ enum native_what {   /* of a look */
 	NATIVE_REFUSED, /* of a thread that runs nothing can be said here: perf_event_open() is refused */
 	NATIVE_FOUND
 };
-/* python: it is in a frame of Python's, and what runs that has `place` in its own. Then it is what that frame has called; else
+/* shown: its number in /proc. python: it is in a frame of Python's, and what runs that has `place` in its own. Then it is what that frame has called; else
  * the whole stack. */
-enum native_what native_look(struct native *n, uint32_t tid, bool python, uint64_t place);
+enum native_what native_look(
+	struct native *n, uint32_t tid, uint32_t shown, bool python, uint64_t place);
 /* What that look found, below `path`; `path`: there are names that cost too much by now. */
 uint32_t native_below(struct native *n, struct stacks *s, uint32_t path);
 

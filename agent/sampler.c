@@ -23,6 +23,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -55,7 +56,8 @@
 #define SAMPLER           "protond-sampler"
 
 struct watched {
-	uint32_t tid, state_round, round; /* of the lists in which its state and itself last were */
+	uint32_t tid, shown;         /* shown: its number in /proc; 0: not known yet */
+	uint32_t state_round, round; /* of the lists in which its state and itself last were */
 	bool native, gone;
 	bool refused;     /* its native frames were, at the last look at its frames */
 	uint32_t missing; /* looks at its frames, one after the other, that found no native ones */
@@ -83,6 +85,8 @@ struct sampler {
 	uint64_t random;
 	uint32_t n, next, round, over; /* over: threads that there was no room for */
 	uint32_t tid;
+	/* /proc has the numbers of another pid namespace; some are to be found */
+	bool foreign, unseen;
 	bool python, bare;            /* bare: there is a Python whose frames cannot be read */
 	uint16_t slot[WATCHED_SLOTS]; /* by tid: place + 1 */
 	struct watched watched[WATCHED_MOST];
@@ -166,45 +170,44 @@ static uint32_t where(const struct watched *w)
 
 #define COMM_BYTES 16u /* as the kernel keeps it, with its end */
 
-/* The system's name of a thread; "": it is gone. */
-static void comm_of(uint32_t tid, char ret[COMM_BYTES])
+/* The beginning of a thread's file in /proc; "": it is gone, or not known there. */
+static void read_task(uint32_t shown, const char *file, char *ret, size_t n)
 {
 	char path[48];
 	ssize_t got;
 	int fd;
 
-	(void)snprintf(path, sizeof(path), "/proc/self/task/%u/comm", tid);
+	(void)snprintf(path, sizeof(path), "/proc/self/task/%u/%s", shown, file);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	got = fd >= 0 ? read(fd, ret, COMM_BYTES - 1) : -1;
+	got = fd >= 0 ? read(fd, ret, n - 1) : -1;
 	if (fd >= 0)
 		(void)close(fd);
 	ret[got > 0 ? got : 0] = '\0';
+}
+
+/* The system's name of a thread. */
+static void comm_of(uint32_t shown, char ret[COMM_BYTES])
+{
+	read_task(shown, "comm", ret, COMM_BYTES);
 	ret[strcspn(ret, "\n")] = '\0';
 }
 
-static uint32_t thread_name(const struct sampler *s, uint32_t tid)
+static uint32_t thread_name(const struct sampler *s, uint32_t shown)
 {
 	char comm[COMM_BYTES], text[COMM_BYTES + 16];
 
-	comm_of(tid, comm);
+	comm_of(shown, comm);
 	(void)snprintf(text, sizeof(text), "[thread %s]", comm);
 	return stacks_named(s->stacks, text);
 }
 
 /* Of one that is on no CPU: for want of one? */
-static bool is_ready(uint32_t tid)
+static bool is_ready(uint32_t shown)
 {
-	char path[48], line[512];
+	char line[512];
 	const char *state;
-	ssize_t got;
-	int fd;
 
-	(void)snprintf(path, sizeof(path), "/proc/self/task/%u/stat", tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	got = fd >= 0 ? read(fd, line, sizeof(line) - 1) : -1;
-	if (fd >= 0)
-		(void)close(fd);
-	line[got > 0 ? got : 0] = '\0';
+	read_task(shown, "stat", line, sizeof(line));
 	state = strrchr(line, ')'); /* a name may hold any */
 	return state != NULL && strncmp(state, ") R", 3) == 0;
 }
@@ -241,7 +244,7 @@ static void find_native(struct sampler *s, struct watched *w, const struct stack
 	struct stacks_mark after;
 
 	if (python == (w->state != 0 && path != PATH_ROOT)) /* else it has come, or gone */
-		what = native_look(s->native, w->tid, python, stacks_native(s->stacks));
+		what = native_look(s->native, w->tid, w->shown, python, stacks_native(s->stacks));
 	w->refused = what == NATIVE_REFUSED;
 	after = mark_of(s, w);
 	if (what == NATIVE_FOUND && memcmp(&after, before, sizeof(after)) == 0)
@@ -258,7 +261,7 @@ static void find(struct sampler *s, struct watched *w)
 		mark = mark_of(s, w);
 	w->python = w->native ? w->named : PATH_ROOT;
 	if (w->native && w->named == PATH_ROOT)
-		w->python = w->named = thread_name(s, w->tid);
+		w->python = w->named = thread_name(s, w->shown);
 	else if (w->state != 0)
 		w->python = stacks_path(s->stacks, w->interpreter, w->state, w->tid);
 	if (s->native != NULL)
@@ -285,7 +288,7 @@ static void look_at(struct sampler *s, struct watched *w)
 		find(s, w);
 		w->cpu = cpu_of(w->tid, &there);
 		w->still = w->cpu == cpu;
-		w->ready = !w->still || is_ready(w->tid);
+		w->ready = !w->still || is_ready(w->shown);
 		moved += w->cpu - cpu;
 	}
 	l.flags = flags_of(w, moved, now_ns - w->seen_ns) | (s->bare ? SAMPLE_NO_FRAMES : 0);
@@ -347,7 +350,9 @@ static struct watched *watch(struct sampler *s, uint32_t tid)
 	}
 	w = &s->watched[s->n++];
 	s->slot[slot] = (uint16_t)s->n;
+	s->unseen |= s->foreign;
 	*w = (struct watched){.tid = tid,
+		.shown = s->foreign ? 0 : tid,
 		.round = s->round,
 		.seen = agent_clock_inline(),
 		.seen_ns = agent_monotonic_ns()};
@@ -403,28 +408,47 @@ static void list_blocks(struct sampler *s)
 	}
 }
 
-static bool is_ours(uint32_t tid)
+static bool is_ours(uint32_t shown)
 {
 	char comm[COMM_BYTES];
 
-	comm_of(tid, comm);
+	comm_of(shown, comm);
 	return strcmp(comm, "protond") == 0 || strcmp(comm, "protond-agent") == 0 ||
 	       strcmp(comm, SAMPLER) == 0;
+}
+
+/* As this process's pid namespace has it: the last of the numbers behind "NSpid:". 0: not to be had. */
+static uint32_t tid_of(uint32_t shown)
+{
+	static const char word[] = "\nNSpid:";
+	char text[4096], *p, *end;
+
+	read_task(shown, "status", text, sizeof(text));
+	p = strstr(text, word);
+	end = p != NULL ? strchr(p + 1, '\n') : NULL;
+	if (end == NULL)
+		return 0;
+	*end = '\0';
+	p = strrchr(p, '\t');
+	return p != NULL ? (uint32_t)strtoul(p, NULL, 10) : 0;
 }
 
 static void list_task(struct sampler *s, const char *name)
 {
 	struct watched *w;
-	uint32_t tid = 0, n;
+	uint32_t shown = 0, tid, n;
 
-	for (; *name >= '0' && *name <= '9' && tid < INT32_MAX / 10; name++)
-		tid = tid * 10 + (uint32_t)(*name - '0');
+	for (; *name >= '0' && *name <= '9' && shown < INT32_MAX / 10; name++)
+		shown = shown * 10 + (uint32_t)(*name - '0');
 	n = s->n;
-	if (tid == 0 || *name != '\0' || (s->slot[slot_of(s, tid)] == 0 && is_ours(tid)))
+	tid = s->foreign ? tid_of(shown) : shown;
+	if (tid == 0 || *name != '\0' || (s->slot[slot_of(s, tid)] == 0 && is_ours(shown)))
 		return;
 	w = watch(s, tid);
-	if (w != NULL && s->n != n)
-		w->native = true;
+	if (w == NULL)
+		return;
+	w->shown = shown;
+	w->native = w->native || s->n != n;
 }
 
 /* No malloc: the program's may be anything. */
@@ -491,7 +515,7 @@ static void find_python(struct sampler *s, uint64_t now)
 
 static void list(struct sampler *s, uint64_t now)
 {
-	const bool tasks = now - s->tasks_ns >= TASKS_NS;
+	bool tasks;
 	const uint64_t began = own_ns();
 
 	s->round++;
@@ -500,6 +524,8 @@ static void list(struct sampler *s, uint64_t now)
 		find_python(s, now);
 	list_python(s);
 	list_blocks(s);
+	tasks = now - s->tasks_ns >= TASKS_NS || s->unseen;
+	s->unseen = false;
 	if (tasks) {
 		list_tasks(s);
 		s->tasks_ns = now;
@@ -604,6 +630,14 @@ static bool wants_native(void)
 	return flag != NULL && strcmp(flag, "1") == 0;
 }
 
+static bool proc_is_foreign(void)
+{
+	char pid[16] = "";
+
+	return readlink("/proc/self", pid, sizeof(pid) - 1) > 0 &&
+	       strtoul(pid, NULL, 10) != (unsigned long)getpid();
+}
+
 static struct sampler *sampler_new(void)
 {
 	const bool native = wants_native();
@@ -617,6 +651,7 @@ static struct sampler *sampler_new(void)
 	s->stacks = stacks_new(&s->memory);
 	s->random = agent_monotonic_ns() | 1;
 	s->tid = (uint32_t)syscall(SYS_gettid);
+	s->foreign = proc_is_foreign();
 	s->native = native ? native_new(&s->memory) : NULL;
 	if (s->stacks != NULL && (s->native != NULL || !native))
 		return s;

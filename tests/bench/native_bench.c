@@ -47,7 +47,7 @@ static void turn(struct side *s, struct native *n, clockid_t clock)
 		       cpu = ns_of(clock), at = atomic_load(&steps);
 
 	while (ns_of(CLOCK_MONOTONIC) - began < TURN_NS) {
-		s->found += n != NULL && native_look(n, tid, false, 0) == NATIVE_FOUND;
+		s->found += n != NULL && native_look(n, tid, tid, false, 0) == NATIVE_FOUND;
 		s->looks++;
 		(void)nanosleep(&rest, NULL);
 	}

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT. Samples with native frames: of a C program whose shares are known, of Python that calls C, and where the kernel
 # refuses.
 import json
+import os
 import platform
+import subprocess
 
 import pytest
 
@@ -10,6 +12,7 @@ from test_python import PYTHONS, job, python_env
 from test_stack import READ
 
 pytestmark = [pytest.mark.preload, pytest.mark.skipif(platform.machine() != "x86_64", reason="native frames are of x86-64")]
+OTHER_PIDS = ["unshare", *([] if os.geteuid() == 0 else ["-r"]), "--pid", "--fork", "--kill-child"]
 REFUSED = "without native frames: perf_event_open is refused"
 
 
@@ -34,6 +37,20 @@ def test_a_program_in_c(world):
     fifty, twenty = (of(found, "known", "main", "turns", which, "spin") for which in ("fifty", "twenty"))
     assert fifty > twenty > 0, found
     assert of(found, "known", "main", "turns", "thirty", "spin") > 0, found
+
+
+@pytest.mark.skipif(subprocess.run([*OTHER_PIDS, "true"], capture_output=True).returncode != 0, reason="no pid namespace may be made here")
+def test_a_pid_namespace_without_its_proc(world):
+    """There threads have other numbers than the kernel gives the program."""
+    found, tree = samples(world, *OTHER_PIDS, BUILD / "tests/native", "1")
+    assert of(found, "waiter", "waits_outside", "waits_here", "pthread_cond_wait") > 0, found
+    if REFUSED in tree:
+        pytest.skip("perf_event_open is refused here")
+    turns = of(found, "known", "main", "turns")
+    rows = world.view("sql", "x", "select sum(case m.name when 'off_cpu_samples' then m.value else -m.value end) from nodes n join metrics m "
+                                  "on m.node = n.node where n.path like '%turns%' and m.name in ('off_cpu_samples', 'run_queue_samples')", "--json").stdout
+    ((waits,),) = json.loads(rows)["data"]["rows"]
+    assert (waits or 0) < turns / 4, "it waits for nothing but a CPU"
 
 
 def test_a_program_that_does_not_ask(world):

@@ -94,7 +94,7 @@ static void stop(pthread_t th)
 
 static const char *path_of(uint32_t tid, enum native_what *ret)
 {
-	*ret = native_look(native, tid, false, 0);
+	*ret = native_look(native, tid, tid, false, 0);
 	return *ret == NATIVE_FOUND ? view_where(&t_v, native_below(native, stacks, PATH_ROOT))
 				    : "";
 }
@@ -142,9 +142,9 @@ START_TEST(inside_of_an_interpreter)
 	(void)finds(tid, "waits_inside");
 	memcpy(&run, &fn, sizeof(run));
 	native_python(native, run);
-	ck_assert_int_eq(native_look(native, tid, true, 0), NATIVE_NONE); /* in another run */
+	ck_assert_int_eq(native_look(native, tid, tid, true, 0), NATIVE_NONE); /* in another run */
 	native_python(native, run + 1);
-	ck_assert_int_eq(native_look(native, tid, true, 0), NATIVE_NONE);
+	ck_assert_int_eq(native_look(native, tid, tid, true, 0), NATIVE_NONE);
 	stop(th);
 }
 END_TEST
