@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT. hello.h: what the daemon says of itself in a file, to whoever has
- * not met it yet. link.c includes it. */
+ * not met it yet. daemon_link.c includes it. */
 #ifndef PROTOND_HELLO_H
 #define PROTOND_HELLO_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT. known.h: what a process knows of the daemon before it asks: a forked
- * child what its parent was told, any other what the hello file says. link.c includes it. */
+ * child what its parent was told, any other what the hello file says. daemon_link.c includes it. */
 #ifndef PROTOND_KNOWN_H
 #define PROTOND_KNOWN_H
 

@@ -24,10 +24,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon_link.h"
 #include "end.h"
 #include "futex.h"
 #include "keep.h"
-#include "link.h"
 
 #define RETRIES    10    /* of a socket that refuses: 1 ms, 2 ms, ... 512 ms */
 #define POLL_MS    30000 /* only where inotify cannot be had */

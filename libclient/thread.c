@@ -19,9 +19,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "daemon_link.h"
 #include "futex.h"
 #include "info.h"
-#include "link.h"
 #include "load.h"
 #include "names.h"
 #include "park.h"

@@ -21,6 +21,10 @@ if command -v pmccabe >/dev/null; then
         pmccabe $(git ls-files 'agent/*.c' 'daemon/*.c' 'libclient/*.c' 'proto/*.c' 'viewer/*.c') |
                 awk '$2 > 40 || $5 > 150 { print "too much in one function: " $6, $7, "complexity", $2, "lines", $5; n++ } END { exit n > 0 }' || bad=1
 fi
+# Programs of this tree's reader are compiled with -Ilibclient (README.md).
+for header in libclient/*.h; do
+        [ ! -e "/usr/include/${header#libclient/}" ] || say "$header hides the system's <${header#libclient/}>"
+done
 for lib in build/lib/libprotond.so.0 build/lib/libprotond-agent.so.0; do
         extra=$(nm -D --defined-only "$lib" | awk '{print $3}' | grep -vE '^(protond_|InitializeInjection|LIBPROTOND)' || true)
         [ -z "$extra" ] || say "$lib exports more than its API: $extra"

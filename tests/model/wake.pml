@@ -3,7 +3,7 @@
  *
  *   LINK   a program asks (libclient/session.c: ask(), want_less()), another thread has news
  *          (pd_ring() alone), the daemon wants (daemon/intake.c: conn_want(), PING and PONG), a
- *          thread enters scopes (api.c); the parked thread serves them all (park.c, link.c)
+ *          thread enters scopes (api.c); the parked thread serves them all (park.c, daemon_link.c)
  *   FIRST  the first calls in a process, or in a forked child, where the gate is GATE_WAKE
  *          (thread.c: pd_thread_cold(), wake_up())
  *   FLUSH  two threads wait for the agent's thread (agent/worker.c: flushed_once(), work())
@@ -159,7 +159,7 @@ inline gate_on() /* gate_set() */
 	gate_store(ON)
 }
 
-inline apply() /* link.c */
+inline apply() /* daemon_link.c */
 {
 #ifdef BREAK_5
 	want = their_want | local_want;

@@ -1,7 +1,7 @@
-/* SPDX-License-Identifier: MIT. link.h: the parked thread's connection to protond: the thread alone
- * touches it, or whoever starts the thread, before. link.c, park.c and thread.c include it. */
-#ifndef PROTOND_LINK_H
-#define PROTOND_LINK_H
+/* SPDX-License-Identifier: MIT. daemon_link.h: the parked thread's connection to protond: the thread alone
+ * touches it, or whoever starts the thread, before. daemon_link.c, park.c and thread.c include it. */
+#ifndef PROTOND_DAEMON_LINK_H
+#define PROTOND_DAEMON_LINK_H
 
 #include "doorbell.h"
 #include "rendezvous.h"

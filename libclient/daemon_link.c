@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT. link.c: what the parked thread and protond say to each other, and
+/* SPDX-License-Identifier: MIT. daemon_link.c: what the parked thread and protond say to each other, and
  * what the engine is told then.
  *
  *   ATTACH -> WELCOME   want == 0: done, nothing is loaded
@@ -10,7 +10,7 @@
  *
  * Whatever the daemon says that is not understood ends the connection, not the job.
  */
-#include "link.h"
+#include "daemon_link.h"
 #include "known.h"
 
 #include <fcntl.h>
