@@ -126,6 +126,9 @@ static void commit_on_stored(void *arg, int r, const struct err *e)
 	MUST_LOOP(&p->d);
 	MUST(p->commits.running > 0 && p->commits.running <= COMMITS_MAX);
 	p->commits.running--;
+	if (r == 0 && p->commits.running == 0) /* those before it, too: none overtakes another */
+		p->commits.lacks = false;
+	p->d.store_lacks = r < 0 && p->commits.lacks;
 	fold_waiting(p->d.fold, -(int64_t)c->bytes);
 	p->commits.failed = r < 0;
 	p->d.store_trouble = r < 0 && e != NULL ? *e : (struct err){0};
@@ -216,6 +219,7 @@ static void commit_begin(struct protond *p)
 		.staged = p->entries.stored,
 		.asked = asked};
 	p->commits.running++;
+	p->commits.lacks = p->commits.lacks || !batch_is_upkeep(&batch);
 	fold_waiting(d->fold, (int64_t)c->bytes);
 	p->commits.last_ns = mono_ns();
 	sinks_put(d->sinks, &batch, commit_on_stored, c);
@@ -319,4 +323,9 @@ void commit_if_large(struct protond *p)
 	if (p->commits.running < COMMITS_MAX &&
 		(fold_fresh(p->d.fold) >= FRESH_MAX || (large && p->commits.running == 0)))
 		daemon_commit(&p->d, NULL, NULL);
+}
+
+bool commit_waits(const struct protond *p)
+{
+	return store_queued(p->d.store) != 0 && (p->commits.lacks || !p->commits.failed);
 }

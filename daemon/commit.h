@@ -13,6 +13,7 @@ struct asked;
 struct commits {
 	uint32_t running;    /* submitted, not done */
 	bool failed;         /* the last one */
+	bool lacks;          /* the store has not yet all that is of sessions */
 	bool closed;         /* the store takes nothing more */
 	struct asked *asked; /* who waits for the next one */
 	uint64_t last_ns;
@@ -30,5 +31,7 @@ bool commit_is_due(const struct protond *p);
 bool commit_next(struct protond *p); /* begins the one that is due; false: none is */
 void commit_end(struct protond *p);  /* before the store closes: who waits is told */
 void commit_if_large(struct protond *p);
+/* The store has work that it may do, or lacks more than upkeep. */
+bool commit_waits(const struct protond *p);
 
 #endif

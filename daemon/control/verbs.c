@@ -69,6 +69,7 @@ void verb_status(struct request *q)
 	wire_kv_bool(b, "private", d.private);
 	wire_kv_f64(b, "uptime_s", s.uptime_s);
 	wire_kv_u64(b, "idle_exit_s", s.idle_exit_s);
+	wire_kv_bool(b, "unstored", s.unstored);
 	wire_kv_u64(b, "jobs", s.jobs);
 	wire_kv_u64(b, "sessions", s.sessions);
 	wire_kv_u64(b, "clients", control_clients(q->d->control));

@@ -59,6 +59,7 @@ struct daemon {
 	uint32_t held_back_uid, given_up_uid; /* the last one's */
 	struct err
 		store_trouble;   /* likewise: why the last transaction failed; code 0: it did not */
+	bool store_lacks;        /* likewise: what it did not store is more than upkeep */
 	int journal_trouble;     /* likewise: of the last flush */
 	struct err home_trouble; /* likewise: why there is no journal in the directory */
 	/* Why the last one was, and whose that was: he may read the words. */

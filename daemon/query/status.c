@@ -261,6 +261,7 @@ void query_status(const struct daemon *d, const struct asker *a, struct daemon_s
 		.rss_bytes = rss_bytes(),
 		.db_bytes = file_bytes(db, "") + file_bytes(db, "-wal"),
 		.idle_exit_s = d->idle_exit_s,
+		.unstored = d->store_lacks,
 		.runtime_dir = d->runtime,
 		.auto_session = d->auto_session,
 	};

@@ -22,6 +22,7 @@ struct daemon_status {
 	uint64_t events, kernels, drops;
 	uint64_t journal_bytes, rss_bytes, db_bytes;
 	uint64_t idle_exit_s; /* ends after so long without job and client; 0: does not */
+	bool unstored;        /* sessions wait for a database that fails: until then it does not */
 	const char *runtime_dir, *auto_session; /* the daemon's own */
 	uint32_t gpu[GPU_RESIDUAL + 1];         /* jobs by enum gpu_state */
 	uint32_t n_warnings;

@@ -104,6 +104,18 @@ uint64_t batch_bytes(const struct batch *b)
 	return bytes;
 }
 
+bool batch_is_upkeep(const struct batch *b)
+{
+	const uint32_t upkeep =
+		b->process.n + b->device.n + b->node.n + b->lane.n + b->pending.n + b->anchor.n;
+	uint32_t rows = b->n_deleted;
+
+#define X(t, key, options) rows += b->t.n;
+	TABLES(X)
+#undef X
+	return rows == upkeep;
+}
+
 bool batch_hold(struct batch *b, struct arena *a)
 {
 	struct arena **held;

@@ -36,6 +36,8 @@ struct batch { /* zero-initialised: empty */
 };
 
 uint64_t batch_bytes(const struct batch *b); /* that it owns, but for names and texts */
+bool batch_is_upkeep(
+	const struct batch *b);   /* processes, and what a restart goes on from; no session */
 void batch_free(struct batch *b); /* frees what it owns, not b itself; zeroed b is fine */
 /* The durations of a cell of b, packed. False: no memory. */
 bool batch_hist(struct batch *b, struct row_cell *c, const struct hist_counts *h);

@@ -498,6 +498,33 @@ def test_a_database_that_is_moved_away(world):
     until("nothing is wrong any more", lambda: "moved or removed" not in world.ctl("status").stdout)
 
 
+def test_an_idle_daemon_whose_database_went(world, home):
+    """Where nothing of a session waits it ends, though it can store nothing more; else it stays until that is stored."""
+    other = World(home / "other")
+    try:
+        for w in (world, other):
+            w.start(PROTOND_AUTO_SESSION="off", PROTOND_IDLE_EXIT_S=1)
+            job = w.job()
+            w.ctl("run", "-q", "-b", "none", "-n", "before", "--", BUILD / "bin/protond-demo")
+        world.db.rename(world.home / "away")
+        assert world.jobs[0].quit() == 0
+        world.ctl("run", "-q", "-b", "none", "--", BUILD / "bin/protond-demo")
+        ends = [line for line in world.ctl("daemon", "status").stdout.splitlines() if "status" in line or "ends" in line]
+        assert ends == ["  ends      not by itself: sessions wait for the database, which fails;",
+                        "            `protonctl status` says why"]
+        shutil.rmtree(other.dir)
+        other.db.unlink()
+        until("it stores that it has a new directory", lambda: "event=store_failed" in other.log())
+        assert job.quit() == 0
+        assert other.daemon.wait(WAIT) == 1 and "event=stop reason=idle" in other.log(), other.log()
+        assert world.daemon.poll() is None
+        (world.home / "away").rename(world.db)
+        assert world.daemon.wait(WAIT) == 0
+        assert world.sql("SELECT name, state FROM session ORDER BY id")[1:] == [("protond-demo", "finalized")]
+    finally:
+        other.close()
+
+
 def test_two_daemons(world, home):
     world.start(PROTOND_AUTO_SESSION="off")
     job = recorder(world, "s")

@@ -29,8 +29,13 @@ static void put_log(const struct rpc_daemon *d)
 static void put_end(const msgpack_object *status, bool private)
 {
 	const uint64_t idle_s = wire_u64_or(status, "idle_exit_s", 0);
+	bool unstored = false;
 
-	if (idle_s > 0)
+	(void)wire_get_bool(status, "unstored", &unstored);
+	if (idle_s > 0 && unstored)
+		puts("  ends      not by itself: sessions wait for the database, which fails;\n"
+		     "            `protonctl status` says why");
+	else if (idle_s > 0)
 		printf("  ends      by itself, after %lu s without job and client\n", idle_s);
 	else if (private)
 		puts("  ends      with `protonctl daemon stop`");
