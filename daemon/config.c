@@ -202,23 +202,11 @@ static int read_file(struct daemon_config *c, const char *path, bool must, struc
 	return r;
 }
 
-bool config_file(bool private, char *ret, size_t n)
-{
-	const char *xdg = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
-
-	if (!private)
-		return snprintf(ret, n, "/etc/protond.conf") < (int)n;
-	if (xdg != NULL && xdg[0] == '/')
-		return snprintf(ret, n, "%s/protond.conf", xdg) < (int)n;
-	return home != NULL && home[0] == '/' &&
-	       snprintf(ret, n, "%s/.config/protond.conf", home) < (int)n;
-}
-
 static int read_usual(struct daemon_config *c, bool private, struct err *e)
 {
 	char path[512];
 
-	return config_file(private, path, sizeof(path)) ? read_file(c, path, false, e) : 0;
+	return paths_config(private, path, sizeof(path)) ? read_file(c, path, false, e) : 0;
 }
 
 static int read_variables(struct daemon_config *c, struct err *e)

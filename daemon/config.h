@@ -48,8 +48,6 @@ struct daemon_config {
 /* Defaults, then file (NULL: the usual one, which may be missing), then PROTOND_* variables.
  * -ENOENT, -EINVAL with file, line and remedy. */
 int config_load(struct daemon_config *c, const char *file, bool private, struct err *e);
-/* The usual file, which may be missing. False: there is no place for one. */
-bool config_file(bool private, char *ret, size_t n);
 int config_parse(
 	struct daemon_config *c, const char *text, size_t bytes, const char *name, struct err *e);
 void config_free(struct daemon_config *c);

@@ -279,9 +279,9 @@ static int checked(const struct options *o, const struct daemon_config *c)
 	if (o->config != NULL)
 		(void)snprintf(file, sizeof(file), "%s", o->config);
 	else
-		(void)config_file(o->private, file, sizeof(file));
+		(void)paths_config(o->private, file, sizeof(file));
 	if (o->private)
-		(void)paths_db(0, db, sizeof(db));
+		(void)paths_private_db(db, sizeof(db));
 	(void)printf("configuration  %s%s\ndatabase       %s\n", file,
 		access(file, F_OK) < 0 ? " (is not there)" : "", c->db[0] != '\0' ? c->db : db);
 	return printed();

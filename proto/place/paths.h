@@ -21,8 +21,12 @@ int paths_runtime(uint32_t i, char *ret, size_t n);
 int paths_private_runtime(char *ret, size_t n, struct err *e);
 /* Makes a path absolute. -errno of getcwd(), -ENAMETOOLONG. */
 int paths_whole(const char *path, char *ret, size_t n);
+/* A private daemon's configuration, or the service's; it need not exist. False: there is no home. */
+bool paths_config(bool private, char *ret, size_t n);
+/* Where a private daemon of this user keeps its database, unless it is told where. */
+int paths_private_db(char *ret, size_t n);
 /* The i-th database to look for, best first; it need not exist. -ENOENT: no more. PROTOND_DB, when
- * set, is the only one. */
+ * set, is the only one; `db` of a configuration stands for its daemon's usual place. */
 int paths_db(uint32_t i, char *ret, size_t n);
 
 #endif

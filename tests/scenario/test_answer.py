@@ -77,6 +77,25 @@ def test_the_usual_database_is_read_without_a_word(world):
         assert "usual" in shown.stdout and shown.stderr == ""
 
 
+@pytest.mark.parametrize("serves", [True, False], ids=["daemon", "no_daemon"])
+def test_a_configured_database_is_the_usual_one(world, serves):
+    usual, other = unnamed(world), world.home / "other.db"
+    world.start(PROTOND_AUTO_SESSION="off")
+    record(world, "usual", "of_usual")
+    world.stop()
+    (world.home / ".config").mkdir()
+    (world.home / ".config/protond.conf").write_text(f"# db = /x\n db={usual}\n\tdb = {other} \nflight_s = 1\n")
+    world.start(PROTOND_AUTO_SESSION="off")
+    record(world, "other", "of_other")
+    if not serves:
+        world.stop()
+    for shown in (world.view("sessions"), world.ctl("sessions")):
+        assert " other " in shown.stdout and " usual " not in shown.stdout and shown.stderr == ""
+    shown = world.view("tree", "@last")
+    assert "of_other" in shown.stdout and "read" not in shown.stderr
+    assert world.ctl("tag", "other", "x").stdout == "session 1 'other' has the tags: x\n"
+
+
 def test_sessions_without_a_daemon(world):
     world.start(PROTOND_AUTO_SESSION="off")
     assert world.ctl("sessions").stdout.startswith("no session yet")

@@ -3,9 +3,10 @@
 
 #include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#include "paths.h"
 
 #define OURS       "bottlenecks."
 #define LINE_BYTES 4096
@@ -70,17 +71,15 @@ static int take_file(struct rule_settings *s, const char *path, bool must, bool 
 
 int rule_limits_usual(struct rule_settings *ret, struct err *e)
 {
-	const char *xdg = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
-	char path[512] = "";
-	int r;
+	char path[512];
+	uint32_t i;
+	int r = 0;
 
 	rule_defaults(ret);
-	r = take_file(ret, "/etc/protond.conf", false, false, e);
-	if (xdg != NULL && xdg[0] == '/')
-		(void)snprintf(path, sizeof(path), "%s/protond.conf", xdg);
-	else if (home != NULL && home[0] == '/')
-		(void)snprintf(path, sizeof(path), "%s/.config/protond.conf", home);
-	return r == 0 && path[0] != '\0' ? take_file(ret, path, false, false, e) : r;
+	for (i = 0; i < 2 && r == 0; i++)
+		r = paths_config(i == 1, path, sizeof(path)) ? take_file(ret, path, false, false, e)
+							     : 0;
+	return r;
 }
 
 int rule_limits_set(struct rule_settings *s, const char *words, struct err *e)
