@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT. What both tools print fits the line, and only names and columns pay for it.
 import contextlib
+import gzip
 import json
 import os
 import pathlib
@@ -49,6 +50,19 @@ def test_tables_of_protonview_fit(world, width):
             assert numbers(narrow) == numbers(world.view(*args).stdout), "a number was cut"
     narrow = world.view("tree", chain(world.home / "deep.hatchet", 60), env={"COLUMNS": str(width)}).stdout
     assert "…" in narrow and narrow.rstrip().endswith("leaf")
+
+
+def test_tables_of_timelines_fit(world):
+    """Where numbers find no room, whole columns leave, and a line says which."""
+    for name, verbs in (("fault-none", "steps streams breakdown launches critical"), ("ranks-ddp", "steps streams ranks")):
+        path = world.home / f"{name}.protond"
+        path.write_bytes(gzip.decompress((GOLDEN.parent / f"recorded/{name}.protond.gz").read_bytes()))
+        for verb in verbs.split():
+            whole, *narrow = (world.view(verb, path, env={"COLUMNS": w}).stdout for w in ("", "80", "60"))
+            assert columns(widest(narrow[0])) <= 80 and columns(widest(narrow[1])) <= 60, (verb, narrow)
+            assert "not in this width" not in whole
+            if name == "fault-none" and verb in ("steps", "streams", "launches"):
+                assert "not in this width: " in narrow[1], narrow[1]
 
 
 def test_names_give_way_last(world):

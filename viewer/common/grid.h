@@ -22,7 +22,7 @@ struct grid {
 	uint32_t n_cells;
 	struct text lines; /* below rows: the row's number, a blank, the words and a NUL, each */
 	uint32_t n_lines;
-	char left[96]; /* the heads that grid_print() left out, "min/us, class"; "": none */
+	char left[256]; /* the heads that grid_print() left out, "min/us, class"; "": none */
 };
 
 void grid_init(struct grid *t, const struct grid_column *column, uint32_t n);

@@ -244,6 +244,17 @@ void print_words(struct text *t, const struct term *term, const char *before, co
 	text_char(t, '\n');
 }
 
+void print_grid(struct text *t, const struct term *term, struct grid *g)
+{
+	char words[sizeof(g->left) + 40];
+
+	grid_print(t, term, g);
+	if (g->left[0] == '\0')
+		return;
+	(void)snprintf(words, sizeof(words), "%s; COLUMNS=400 shows all", g->left);
+	print_words(t, term, "not in this width: ", words);
+}
+
 void print_head(struct text *t, const struct profile *p, const struct term *term)
 {
 	const struct profile_head *h = &p->head;

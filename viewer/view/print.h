@@ -6,6 +6,7 @@
 #include "diff.h"
 #include "flat.h"
 #include "frame.h"
+#include "grid.h"
 #include "metrics.h"
 #include "name.h"
 #include "order.h"
@@ -39,6 +40,8 @@ void print_name(struct text *t, const char *name, size_t line, const struct prin
 
 /* A paragraph that fits the line; its later lines begin under its words. */
 void print_words(struct text *t, const struct term *term, const char *before, const char *words);
+/* As grid_print(), and which columns have no room. */
+void print_grid(struct text *t, const struct term *term, struct grid *g);
 
 /* What the driver and the vendor's profiling library did for themselves; other: kinds that only a newer one
  * knows. */

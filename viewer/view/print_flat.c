@@ -133,7 +133,7 @@ void print_flat(struct text *t, const struct flat *f, const struct print_options
 	const uint32_t n = choose_columns(f, o, columns);
 	struct term term = *o->term;
 	struct grid table;
-	char words[160];
+	char words[sizeof(table.left) + 60];
 	uint32_t i;
 
 	grid_init(&table, columns, n);

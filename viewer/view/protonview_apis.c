@@ -119,9 +119,7 @@ static void print(struct run *run, const struct profile *p, const struct apis *a
 		if (by != APIS_BY_call)
 			grid_cell(&g, &run->term, a->row[i].in[0] != '\0' ? a->row[i].in : "-");
 	}
-	grid_print(&run->out, &run->term, &g);
-	if (g.left[0] != '\0')
-		text_fmt(&run->out, "not in this width: %s; COLUMNS=200 shows all\n", g.left);
+	print_grid(&run->out, &run->term, &g);
 	grid_fini(&g);
 	if (a->n > most)
 		text_fmt(&run->out, "%u more; -n N shows N\n", a->n - most);

@@ -109,7 +109,7 @@ static void print(struct run *run, const struct profile *p)
 		grid_init(&g, columns, sizeof(columns) / sizeof(*columns));
 		for (i = 0; i < p->n_devices; i++)
 			device_rows(&g, p, &p->device[i], &run->term);
-		grid_print(&run->out, &run->term, &g);
+		print_grid(&run->out, &run->term, &g);
 		grid_fini(&g);
 		if (!all_have_parts(p))
 			print_words(&run->out, &run->term, "parts: ", lack_of(p));
@@ -216,7 +216,7 @@ static void print_window(struct run *run, const struct profile *p, const struct 
 				window_row(&g, p, row, (enum gpu_part)k);
 		window_row(&g, p, row, PART_MAX);
 	}
-	grid_print(&run->out, &run->term, &g);
+	print_grid(&run->out, &run->term, &g);
 	grid_fini(&g);
 	if (any_shared(b))
 		print_words(&run->out, &run->term, "parts: ", shared_words);
@@ -303,7 +303,7 @@ static void print_queues(struct run *run, const struct profile *p, const struct 
 		grid_cell_fmt(&g, "%u", row->max);
 		grid_cell_fmt(&g, "%llu", (unsigned long long)row->full);
 	}
-	grid_print(&run->out, &run->term, &g);
+	print_grid(&run->out, &run->term, &g);
 	grid_fini(&g);
 }
 

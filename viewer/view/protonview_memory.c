@@ -109,7 +109,7 @@ static void print_accounts(struct show *s, const struct holding *x)
 		bars_cell(&g, &run->term, x, a);
 		s->n++;
 	}
-	grid_print(&run->out, &run->term, &g);
+	print_grid(&run->out, &run->term, &g);
 	grid_fini(&g);
 }
 
@@ -180,7 +180,7 @@ static void print_who(struct show *s, const struct holding *x, uint32_t account,
 		bytes_cell(&g, w[i].live);
 		grid_cell(&g, &run->term, words_of(x->scope[w[i].owner]));
 	}
-	grid_print(&run->out, &run->term, &g);
+	print_grid(&run->out, &run->term, &g);
 	grid_fini(&g);
 	if (most != 0 && n > most)
 		text_fmt(&run->out, "%u more; -n N shows N\n", n - most);
@@ -315,7 +315,7 @@ static void print_left(struct show *s, const struct holding *x)
 	}
 	if (shown > 0) {
 		text_str(&run->out, "\nwhat is still held, and for how long\n");
-		grid_print(&run->out, &run->term, &g);
+		print_grid(&run->out, &run->term, &g);
 	}
 	grid_fini(&g);
 	free(l);

@@ -151,12 +151,10 @@ static void print(
 	grid_init(&g, columns, choose_columns(o, by, columns));
 	for (i = 0; i < o->n && (most == 0 || i < most); i++)
 		cells(&g, o, &o->row[i], &run->term, by);
-	grid_print(&run->out, &run->term, &g);
+	print_grid(&run->out, &run->term, &g);
 	if (most > 0 && o->n > most)
 		text_fmt(&run->out, "(%u more row%s; -n 0 shows all)\n", (unsigned)(o->n - most),
 			o->n - most == 1 ? "" : "s");
-	if (g.left[0] != '\0')
-		print_words(&run->out, &run->term, "left out: ", g.left);
 	print_words(&run->out, &run->term, "share, self: ",
 		o->has_gpu ? "time of the GPU, without the operators inside"
 			   : "time of the CPU, without the operators inside");

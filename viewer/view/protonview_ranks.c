@@ -64,6 +64,7 @@ static void put_late(struct run *run, const struct side_by_side *b)
 {
 	const struct late_rank *l = &b->late;
 	struct text *t = &run->out, path = {0};
+	size_t from = t->n;
 
 	text_str(t, "Where they meet, in collectives, the others wait for ");
 	put_rank(t, &b->r->process[l->at]);
@@ -72,14 +73,19 @@ static void put_late(struct run *run, const struct side_by_side *b)
 	text_str(t, l->by_steps ? " a step" : " in all, the start included");
 	if (l->since > 0)
 		text_fmt(t, ", from step %u on", l->since);
-	text_str(t, ".\n");
+	text_char(t, '.');
+	term_wrap(&run->term, t, from, 0);
+	text_char(t, '\n');
 	if (l->node == PROFILE_NONE)
 		return;
 	run_path(run, &path, b->r->p, l->node, "/");
+	from = t->n;
 	text_str(t, "It has ");
 	term_duration(t, l->by_steps ? l->more_ns / l->steps : l->more_ns);
-	text_fmt(t, "%s more than they %s:\n  ", l->by_steps ? " a step" : "",
+	text_fmt(t, "%s more than they %s:", l->by_steps ? " a step" : "",
 		l->host ? "on the host" : "on its GPU");
+	term_wrap(&run->term, t, from, 0);
+	text_str(t, "\n  ");
 	term_name(&run->term, t, path.s != NULL ? path.s : "", 0);
 	text_str(t, "\n");
 	text_fini(&path);
@@ -115,7 +121,7 @@ static void print_processes(struct run *run, const struct side_by_side *b)
 		else
 			grid_cell_fmt(&g, "%.3f", median / 1e6);
 	}
-	grid_print(&run->out, &run->term, &g);
+	print_grid(&run->out, &run->term, &g);
 	grid_fini(&g);
 }
 
@@ -147,7 +153,7 @@ static void print_rows(struct run *run, const struct side_by_side *b)
 		text_fini(&path);
 		text_fini(&rank);
 	}
-	grid_print(&run->out, &run->term, &g);
+	print_grid(&run->out, &run->term, &g);
 	grid_fini(&g);
 	if (r->n_rows > most)
 		text_fmt(&run->out, "%u more; -n N shows N\n", r->n_rows - most);

@@ -128,7 +128,7 @@ static void print_list(struct run *run, const struct series *s)
 	for (i = 0; i < s->n; i++)
 		if (is_asked_for(run, &s->one[i]))
 			list_row(run, &g, &s->one[i]);
-	grid_print(&run->out, &run->term, &g);
+	print_grid(&run->out, &run->term, &g);
 	grid_fini(&g);
 }
 
@@ -159,7 +159,7 @@ static void print_points(struct run *run, const struct series *s)
 			rows++;
 		}
 	}
-	grid_print(&run->out, &run->term, &g);
+	print_grid(&run->out, &run->term, &g);
 	grid_fini(&g);
 	if (left > 0)
 		text_fmt(&run->out, "%u more points: -n 0 shows all, -o FILE.csv writes them\n",

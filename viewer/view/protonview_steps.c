@@ -96,7 +96,7 @@ static bool is_for_people(const struct steps *k, uint32_t c)
 static void choose_columns(struct shown *w)
 {
 	static const struct sheet_column fixed[N_FIXED] = {
-#define X(key, head, as, leaves, value) {key, head, as, 0, leaves},
+#define X(key, head, as, leaves, value) {key, head, as, 0, (leaves) > 0 ? (leaves) + VALUES : 0},
 		FIXED(X)
 #undef X
 	};
@@ -123,7 +123,8 @@ static void choose_columns(struct shown *w)
 
 		(void)snprintf(w->key[c], sizeof(w->key[c]), "told.%s", w->k->value_name[c]);
 		w->column[w->n_columns++] = (struct sheet_column){w->key[c],
-			is_shown ? w->key[c] + strlen("told.") : NULL, SHEET_NUMBER, 0, 0};
+			is_shown ? w->key[c] + strlen("told.") : NULL, SHEET_NUMBER, 0,
+			(uint8_t)(w->n_told + 1)};
 		w->n_told += is_shown;
 	}
 }

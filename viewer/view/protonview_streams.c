@@ -5,13 +5,13 @@
 #include "streams.h"
 
 static const struct sheet_column columns[] = {{"pid", NULL, SHEET_COUNT, 0, 0},
-	{"rank", NULL, SHEET_COUNT, 0, 0}, {NULL, "of", SHEET_TEXT, 0, 3},
-	{"gpu", "GPU", SHEET_COUNT, 0, 0}, {"context", "context", SHEET_COUNT, 0, 4},
+	{"rank", NULL, SHEET_COUNT, 0, 0}, {NULL, "of", SHEET_TEXT, 0, 4},
+	{"gpu", "GPU", SHEET_COUNT, 0, 0}, {"context", "context", SHEET_COUNT, 0, 5},
 	{"stream", "stream", SHEET_COUNT, 0, 0}, {"streams", NULL, SHEET_COUNT, 0, 0},
 	{"operations", "work", SHEET_COUNT, 0, 0}, {"busy", "busy/ms", SHEET_MS, 0, 0},
-	{"active", "of all", SHEET_PERCENT, 0, 2}, {"beside", "beside/ms", SHEET_MS, 0, 0},
+	{"active", "of all", SHEET_PERCENT, 0, 3}, {"beside", "beside/ms", SHEET_MS, 0, 1},
 	{"span", NULL, SHEET_MS, 0, 0}, {"efficiency", "efficiency", SHEET_PERCENT, 0, 0},
-	{"gaps", "gaps", SHEET_COUNT, 0, 0}, {"gap", "gaps/ms", SHEET_MS, 0, 1},
+	{"gaps", "gaps", SHEET_COUNT, 0, 0}, {"gap", "gaps/ms", SHEET_MS, 0, 2},
 	{"longest_gap", "longest/ms", SHEET_MS, 0, 0}, {"sum", NULL, SHEET_MS, 0, 0},
 	{"window", NULL, SHEET_MS, 0, 0}, {"name", NULL, SHEET_TEXT, 0, 0}};
 

@@ -128,7 +128,7 @@ static void print(struct run *run, const struct profile *p, const struct waits *
 		grid_cell(&g, &run->term, scope != NULL && *scope != '\0' ? scope : "-");
 		free(scope);
 	}
-	grid_print(&run->out, &run->term, &g);
+	print_grid(&run->out, &run->term, &g);
 	grid_fini(&g);
 	if (n > most)
 		text_fmt(&run->out, "%u more; -n N shows N\n", n - most);

@@ -136,7 +136,7 @@ void sheet_close(struct sheet *s, const struct profile *p)
 		return;
 	}
 	if (s->grid.n_cells > 0)
-		grid_print(&run->out, &run->term, &s->grid);
+		print_grid(&run->out, &run->term, &s->grid);
 	if (s->notes.n > 0)
 		text_add(&run->out, s->notes.s, s->notes.n);
 	grid_fini(&s->grid);
