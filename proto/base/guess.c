@@ -38,7 +38,7 @@ void guess_try(struct guess *g, const char *known)
 {
 	const size_t d = distance(g->word, known);
 
-	if (d > DISTANCE_MAX || d >= strlen(g->word) || (g->best[0] != '\0' && d >= g->least))
+	if (d > DISTANCE_MAX || 3 * d > strlen(g->word) || (g->best[0] != '\0' && d >= g->least))
 		return;
 	g->least = d;
 	snprintf(g->best, sizeof(g->best), "%s", known);

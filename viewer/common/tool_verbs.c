@@ -21,9 +21,22 @@ bool verbs_have(const char *const *verbs, const char *word)
 	return *verbs != NULL;
 }
 
+/* What other tools call it. */
+static const char *ours_for(const char *word)
+{
+	static const char *const words[][2] = {{"list", "sessions"}, {"ps", "jobs"},
+		{"rm", "delete"}, {"record", "run"}, {"show", "tree"}};
+	size_t i;
+
+	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strcmp(words[i][0], word) == 0)
+			return words[i][1];
+	return word;
+}
+
 static struct guess nearest(const char *word, const char *const *verbs)
 {
-	struct guess g = {.word = word};
+	struct guess g = {.word = ours_for(word)};
 
 	for (; *verbs != NULL; verbs++)
 		guess_try(&g, *verbs);

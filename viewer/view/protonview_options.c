@@ -189,10 +189,19 @@ int options_parse(int argc, char **argv, struct options *ret, struct err *e)
 		return 0;
 	if (ret->implied && ret->n_args > verb->max)
 		return no_verb(ret->args[0], e);
-	if (ret->n_args < verb->min || ret->n_args > verb->max)
-		return err_set(e, -EINVAL, "usage: protonview %s [options]%s%s (`protonview help`)",
-			verb->name, *verb->args != '\0' ? " " : "", verb->args);
+	if (ret->n_args < verb->min)
+		return err_set(e, -EINVAL, "missing argument: %s", verb->args);
+	if (ret->n_args > verb->max)
+		return err_set(e, -EINVAL, "unexpected argument '%s'", ret->args[verb->max]);
 	return 0;
+}
+
+void options_usage(FILE *f, enum verb_id verb)
+{
+	const struct verb_text *v = &verb_texts[verb];
+
+	fprintf(f, "Usage: protonview %s [options]%s%s\nSee `protonview help %s`.\n", v->name,
+		*v->args != '\0' ? " " : "", v->args, v->name);
 }
 
 /* --- help */

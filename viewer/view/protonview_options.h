@@ -4,6 +4,7 @@
 #define PROTOND_VIEWER_PROTONVIEW_OPTIONS_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "apis.h"
 #include "err.h"
@@ -104,6 +105,8 @@ void options_complete(int n, char *const *word, void (*sessions)(const char *beg
 
 /* argv is rearranged. -EINVAL with words. -h and -V are left to the caller. */
 int options_parse(int argc, char **argv, struct options *ret, struct err *e);
+/* Two lines behind those words. */
+void options_usage(FILE *f, enum verb_id verb);
 
 /* verb NULL: all of it. -EINVAL with words: there is no such verb. */
 int options_help(struct text *t, const char *verb, struct err *e);

@@ -179,6 +179,7 @@ int protonview_run(int argc, char **argv)
 	const bool json = words_have(argc, argv, "--json");
 	char ctl[400] = ""; /* the line, if protonctl has such a verb */
 	struct run *run;
+	bool usage;
 	int r, status;
 	uint32_t i;
 
@@ -194,10 +195,13 @@ int protonview_run(int argc, char **argv)
 	if (argc > 1 && verbs_have(verbs_of_ctl, argv[1]))
 		verbs_line("protonctl", argc, argv, ctl, sizeof(ctl));
 	r = options_parse(argc, argv, &run->o, &run->e); /* moves argv's words */
+	usage = r < 0 && (!run->o.implied || run->o.n_args <= 1);
 	if (r == 0)
 		r = dispatch(run);
-	if ((r == -EINVAL || r == -ENOENT) && run->o.implied && *ctl != '\0')
+	if ((r == -EINVAL || r == -ENOENT) && run->o.implied && *ctl != '\0') {
 		r = err_set(&run->e, -EINVAL, "that is protonctl's: `%s`", ctl);
+		usage = false;
+	}
 	if (r == 0 && run->out.failed)
 		r = err_set(&run->e, -ENOMEM, "out of memory");
 	for (i = 0; i < run->warnings.n && !json; i++)
@@ -214,6 +218,8 @@ int protonview_run(int argc, char **argv)
 		err_set(&run->e, r, "standard output: %s", strerror(-r));
 	if (r < 0 && (!json || r == run->write_error))
 		complain("", run->e.text[0] != '\0' ? run->e.text : strerror(-r));
+	if (usage && !json)
+		options_usage(stderr, run->o.verb);
 	status = exit_status(run, r);
 	text_fini(&run->out);
 	names_free(run->names);
