@@ -266,6 +266,14 @@ def test_profile_as_a_context_manager(world):
     assert out == "0 0\n" and set(tree(world.home / "s.hatchet")) == {"/in it", "/in the function"}
 
 
+def test_profile_says_where_a_name_goes(world):
+    out = run(world, """
+        try: proton.profile("s")
+        except TypeError as e: print(e)
+        """)
+    assert out == "profile() takes a function; write profile(name='s')\n"
+
+
 def test_a_scope_knows_its_number(world):
     out = run(world, """
         one, two = proton.scope("one"), proton.scope("two")

@@ -457,6 +457,8 @@ def profile(func=None, *, name=None, context="shadow", data="tree", backend=None
     resumption does. The session is paused when no call runs and no `with` is open, also after one that
     raises; finalize() ends it.
     """
+    if isinstance(func, str):
+        raise TypeError(f"profile() takes a function; write profile(name={func!r})")
     options = {"name": name, "context": context, "data": data, "backend": backend, "mode": mode, "hook": hook}
     calls = _Calls(options)
     return calls if func is None else calls(func)
