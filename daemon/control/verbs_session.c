@@ -200,7 +200,7 @@ static void switch_found(struct request *q)
 		wire_get_str(q->params, "off", off, sizeof(off)) < 0 ||
 		(*on != '\0' && !switches_read(on, &more)) ||
 		(*off != '\0' && !switches_read(off, &less)) || (more | less) == 0) {
-		request_wrong(q, "on and off must be words of: " SWITCH_WORDS,
+		request_wrong(q, "only these are switched on and off: " SWITCH_WORDS,
 			"see `protonctl help set`");
 		return;
 	}

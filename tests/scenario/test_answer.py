@@ -58,7 +58,8 @@ def test_the_running_daemons_database_is_read(world):
         assert "of_other" in shown.stdout and words in shown.stderr, ref
     listed = world.view("sessions")
     assert " other " in listed.stdout and " usual " not in listed.stdout and listed.stderr == words
-    assert listed.stdout == world.ctl("sessions").stdout
+    controlled = world.ctl("sessions")
+    assert (controlled.stdout, controlled.stderr) == (listed.stdout, words.replace("protonview:", "protonctl:"))
     shown = world.view("tree", "usual")
     assert "of_usual" in shown.stdout, "the daemon has none of that name"
     assert f"protond.db is read, not the running protond's database {other}\n" in shown.stderr

@@ -203,6 +203,8 @@ static int read_all(struct listing_of *of, struct source *how, struct err *e)
 		return r;
 	file = file || r < 0 || source_is_elsewhere(rpc_daemon(rpc)->db) ||
 	       (!of->wish->ask && access(rpc_daemon(rpc)->db, R_OK) == 0);
+	if (!file && rpc_daemon(rpc)->uid == geteuid())
+		source_say_unusual(rpc_daemon(rpc)->db);
 	if (!file)
 		r = of_daemon(of, rpc, e);
 	rpc_close(rpc);

@@ -206,8 +206,7 @@ bool source_is_elsewhere(const char *daemons)
 	       !is_same_file(named, daemons);
 }
 
-/* Ids repeat between databases, so whoever reads another than is looked for is told, once. */
-static void say_unusual(const char *path)
+void source_say_unusual(const char *path)
 {
 	static _Atomic bool said; /* a page asks on two threads */
 	char usual[PATH_BYTES];
@@ -299,7 +298,7 @@ static int open_session(
 	source_usual_db(usual, sizeof(usual));
 	if (synced == 0 && !source_is_elsewhere(path)) {
 		if (memfd < 0)
-			say_unusual(path);
+			source_say_unusual(path);
 		r = load_synced(path, memfd, id, ref, o, ret, e);
 		if (r != -EACCES && r != -ENOENT)
 			return r;
@@ -367,7 +366,7 @@ int source_open_db(const char *db, struct sqlite3 **ret, struct source *ret_how,
 	if (memfd >= 0)
 		(void)close(memfd); /* one session, where all are wanted */
 	else if (r == 0 && !is_named()) {
-		say_unusual(path);
+		source_say_unusual(path);
 		return pick_open(path, ret, &ret_how->partial, e);
 	}
 	source_usual_db(usual, sizeof(usual));

@@ -46,6 +46,9 @@ int source_open_db(const char *db, struct sqlite3 **ret, struct source *ret_how,
 /* Whether the user named another database than the daemon's. */
 bool source_is_elsewhere(const char *daemons);
 
+/* Ids repeat between databases: says, once, that the running daemon's is in no usual place. */
+void source_say_unusual(const char *daemons);
+
 /* The database that is read when no daemon runs; it need not be there. */
 void source_usual_db(char *buf, size_t n);
 
