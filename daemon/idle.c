@@ -31,16 +31,6 @@ static bool awaits_jobs(const struct protond *p)
 	return found;
 }
 
-/* One that has ended is there until the store has it, which commit_waits() answers for. */
-static bool rings_work(const struct protond *p)
-{
-	const struct ring *r;
-
-	for (r = p->rings.first; r != NULL && r->state == RING_ENDED; r = r->next)
-		;
-	return r != NULL;
-}
-
 /* Whoever slept (SIGSTOP, a paused machine) wakes to its timers first. */
 static bool somebody_knocks(const struct daemon *d)
 {
@@ -53,7 +43,8 @@ static bool somebody_knocks(const struct daemon *d)
 bool idle_is_over(struct protond *p, uint64_t now_ns)
 {
 	const uint64_t s = p->d.idle_exit_s;
-	const bool busy = rings_work(p) || p->d.intake->n_conns != 0 ||
+	/* A ring that has ended is there until the store has it, which commit_waits() answers for. */
+	const bool busy = rings_work(&p->rings) || p->d.intake->n_conns != 0 ||
 			  control_clients(p->d.control) != 0 || p->finalizers != NULL ||
 			  commit_waits(p) || awaits_jobs(p) || somebody_knocks(&p->d);
 

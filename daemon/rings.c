@@ -188,6 +188,15 @@ bool ring_watch(struct ring *r, int pidfd)
 	return true;
 }
 
+bool rings_work(const struct rings *all)
+{
+	const struct ring *r;
+
+	for (r = all->first; r != NULL && r->state == RING_ENDED; r = r->next)
+		;
+	return r != NULL;
+}
+
 void rings_free(struct rings *all)
 {
 	struct ring *r, *next;

@@ -104,6 +104,7 @@ struct rings {
 };
 
 struct ring *ring_find(const struct rings *all, const uint8_t uuid[16]);
+bool rings_work(const struct rings *all);                         /* one has not ended */
 uint64_t rings_of(const struct rings *all, uint32_t uid);         /* of those that have not ended */
 struct ring *ring_add(struct rings *all, const uint8_t uuid[16]); /* NULL: no memory */
 /* Heads that the journal brought go into its reader, which may have been opened before. -ENOMEM. */
