@@ -55,7 +55,7 @@ int refuse_err(struct refusal *no, const struct err *e, const char *next);
 int refuse_memory(struct refusal *no);
 
 /* What to do where the database failed. */
-#define NEXT_DOCTOR "protonctl doctor checks the database"
+#define NEXT_DOCTOR "`protonctl doctor` checks the database"
 
 #define LOOK_MS 250u /* beside jobs that write without end: what is there by then */
 

@@ -98,7 +98,8 @@ def test_messages():
 def bare(text):
     """Commands of ours among a text's words that are not in backticks. At the end of a line, behind a colon, one may stand alone."""
     prose = re.sub(r"`[^`]*(`|$)", "", text)  # what a macro says may follow
-    if COMMAND.match(prose) or re.match(r" +proton|(mpirun|eval|source|complete) ", prose):  # an example, a script
+    said = re.match(r"proton(?:ctl|view) [a-z]+ (?:checks|ends|lists|makes|prints|removes|says|shows|starts|takes)\b", prose)
+    if (COMMAND.match(prose) and not said) or re.match(r" +proton|(mpirun|eval|source|complete) ", prose):  # an example, a script
         return []
     found = [(tool, verb) for tool, verb in re.findall(r"(?<!: )\b(protonctl|protonview) ([a-z]+|--?[a-z]+)", prose)]
     return [f"{tool} {verb}" for tool, verb in found if verb.startswith("-") or options_of(tool, verb) is not None]
@@ -106,7 +107,7 @@ def bare(text):
 
 def test_commands_in_messages_are_marked():
     """What is to be typed stands in backticks, so that it is told from the words around it."""
-    assert bare("see protonctl status for it") and bare("try protonview --json")
+    assert bare("see protonctl status for it") and bare("try protonview --json") and bare("protonctl doctor checks it")
     assert not bare("see `protonctl status`") and not bare("all: protonview tree x") and not bare("protonctl run -- x")
     found = []
     for room in ("agent", "daemon", "libclient", "proto", "viewer"):
