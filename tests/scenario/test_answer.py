@@ -231,7 +231,8 @@ def test_messages_name_the_session(world):
     world.ctl("start", "night", "--all")
     job = world.job()
     job.say("repeat 1 x")
-    for verb, words in (("stop", "is stopped; "), ("activate", "records again"), ("finalize", "is stored: 0 launches")):
+    for verb, words in (("stop", "is stopped; `protonctl activate 1` resumes it, `protonctl finalize 1` ends it\n"),
+                        ("activate", "records again"), ("finalize", "is stored: 0 launches")):
         shown = world.ctl(verb, "@last")
         assert shown.stdout.startswith(f"session 1 'night' {words}") and "@last is 1 'night', " in shown.stderr
     shown = world.ctl("delete", "@last")

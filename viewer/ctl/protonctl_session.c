@@ -68,16 +68,15 @@ static int call_one(struct ctl *c, const char *method, const char *key, const ch
 	return code < 0 ? ctl_fail(c) : CTL_OK;
 }
 
-static int change(struct ctl *c, const char *method, const char *done)
+/* *ret: which one; *ret_said: it was told as JSON. */
+static int change(struct ctl *c, const char *method, struct named *ret, bool *ret_said)
 {
 	struct rpc_reply r = {.fd = -1};
 	const int code = call_one(c, method, "session", c->argv[0], &r);
-	struct named n;
 
 	if (code == CTL_OK) {
-		answer_session(r.result, c->argv[0], &n);
-		if (!ctl_json(c, &r))
-			printf("session %s %s\n", n.words, done);
+		answer_session(r.result, c->argv[0], ret);
+		*ret_said = ctl_json(c, &r);
 	}
 	rpc_reply_free(&r);
 	return code;
@@ -85,8 +84,15 @@ static int change(struct ctl *c, const char *method, const char *done)
 
 static int cmd_stop(struct ctl *c)
 {
-	return change(c, "stop",
-		"is stopped; `protonctl activate` resumes it, `protonctl finalize` ends it");
+	struct named n;
+	bool said;
+	const int code = change(c, "stop", &n, &said);
+
+	if (code == CTL_OK && !said)
+		printf("session %s is stopped; `protonctl activate %ld` resumes it, "
+		       "`protonctl finalize %ld` ends it\n",
+			n.words, n.s.row.id, n.s.row.id);
+	return code;
 }
 
 const struct command command_stop = {.name = "stop",
@@ -102,7 +108,13 @@ const struct command command_stop = {.name = "stop",
 
 static int cmd_activate(struct ctl *c)
 {
-	return change(c, "activate", "records again");
+	struct named n;
+	bool said;
+	const int code = change(c, "activate", &n, &said);
+
+	if (code == CTL_OK && !said)
+		printf("session %s records again\n", n.words);
+	return code;
 }
 
 const struct command command_activate = {.name = "activate",
