@@ -70,6 +70,7 @@ def test_names_give_way_last(world):
     world.start()
     world.job("bash", "-c", 'exec -a a_command_of_many_words_that_does_not_fit "$0"')
     until("it is attached", lambda: world.ctl_json("jobs")["jobs"])
+    assert world.ctl("jobs").stdout.endswith("  -\n"), "it is in no session"
     narrow = world.ctl("jobs", env={"COLUMNS": "40"}).stdout
     assert columns(widest(narrow)) <= 40 and "…" in narrow, narrow
 

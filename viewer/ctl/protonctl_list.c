@@ -160,7 +160,7 @@ static void job_sessions(struct grid *t, const msgpack_object *s)
 		if (s->via.array.ptr[i].type == MSGPACK_OBJECT_POSITIVE_INTEGER && n < sizeof(ids))
 			n += (size_t)snprintf(ids + n, sizeof(ids) - n, "%s%lu", n > 0 ? "," : "",
 				s->via.array.ptr[i].via.u64);
-	grid_cell_fmt(t, "%s", ids);
+	grid_cell_fmt(t, "%s", n > 0 ? ids : "-");
 }
 
 static void job_cells(const struct ctl *c, struct grid *t, const msgpack_object *o)
