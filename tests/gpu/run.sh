@@ -42,6 +42,7 @@ apis) exec "$PYTHON" "$here/apis_check.py" "$dir" "$@" ;;
 timer) exec "$PYTHON" "$here/timer_check.py" "$dir" "$@" ;;
 parts) exec "$PYTHON" "$here/parts_check.py" "$dir" "$@" ;;
 nccl) exec "$PYTHON" "$here/nccl_check.py" "$dir" "$@" ;;
+jax) exec "$PYTHON" "$here/jax_check.py" "$dir" "$@" ;;
 bench | overhead | kineto | pages | faults | planted) exec "$PYTHON" "$here/$what.py" "$dir" "$@" ;;
 told) exec "$PYTHON" "$here/told_check.py" "$dir" "$@" ;;
 record) exec bash "$here/record.sh" "$dir" "$@" ;;
