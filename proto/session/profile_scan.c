@@ -7,10 +7,12 @@
 #include "schema.h"
 #include "text.h"
 
+/* Not where a view of this connection stands before it: of an older database, or with the names of an XLA dump. */
 #define TABLE                                                                \
 	"SELECT x.name, x.cid, x.pk, s.rootpage FROM main.sqlite_schema s, " \
 	"pragma_table_info(s.name, 'main') x"                                \
-	" WHERE s.type = 'table' AND s.name = ?1"
+	" WHERE s.type = 'table' AND s.name = ?1"                            \
+	" AND s.name NOT IN (SELECT name FROM temp.sqlite_schema)"
 
 struct scan {
 	struct load *l;
