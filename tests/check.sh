@@ -331,8 +331,8 @@ long() {
         phase "databases are cut at random bytes"
         PD_CUTS=120 limit=400 scenario cuts build tests/scenario/test_recover.py
         phase "jobs and daemons are killed"
-        PD_KILLS=1000 PD_DAEMON_KILLS=500 limit=500 scenario kills build tests/scenario/test_kill.py \
-                -k "first_scope or killed_daemon"
+        PD_KILLS=1000 PD_DAEMON_KILLS=500 PD_SUMS_KILLS=40 limit=500 scenario kills build tests/scenario/test_{kill,sums}.py \
+                -k "first_scope or killed_daemon or killed_jobs"
         phase "much at once"
         PD_STORM=10 limit=400 scenario storm build tests/scenario/test_storm.py
         PD_JOBS=256 PD_SCOPES=720000000 PD_SESSIONS=10000 limit=400 scenario load build tests/scenario/test_load.py

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT. `protonview recover`: databases that are cut, damaged, half in their WAL, or lies.
 #
-# PD_CUTS: how many random cuts (12; all of `make check-long`: 120). PD_SEED: which.
+# PD_CUTS: how many random cuts (6; all of `make check-long`: 120). PD_SEED: which.
 import hashlib
 import os
 import random
@@ -12,7 +12,7 @@ import pytest
 
 from conftest import BUILD
 
-CUTS = int(os.environ.get("PD_CUTS", "12"))
+CUTS = int(os.environ.get("PD_CUTS", "6"))
 SEED = int(os.environ.get("PD_SEED", "7"))
 PAGE = 4096
 pytestmark = pytest.mark.long

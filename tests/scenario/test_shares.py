@@ -331,6 +331,8 @@ def test_an_attacker_hurts_nobody(service):
     until("the time is over", lambda: time.monotonic() > end, timeout=SECONDS + WAIT)
     alive = [a.kind for a in attackers if a.process.poll() is None]
     for a in attackers:
+        a.process.kill()  # all, before one is waited for
+    for a in attackers:
         a.kill()
     asker.stop()
     print(f"alone:\n{calm}\nattacked:\n{asker}\nattackers alive to the end: {alive}")

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow  # a sanitizer's speed is its own
 
 EVENTS = 30_000_000
 SECONDS = float(os.environ.get("PD_SUMS_SECONDS", 0))
-KILLS = int(os.environ.get("PD_SUMS_KILLS", 20))
+KILLS = int(os.environ.get("PD_SUMS_KILLS", 12))
 FULL_SPEED = {"pause_ns": 0, "batch": 1}
 
 
