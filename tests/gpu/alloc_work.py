@@ -125,6 +125,9 @@ def tensors():
 
 def blocks():
     """Sizes of each kind: small, large, cut, and not worth cutting; freed by other threads (autograd's), and behind another stream."""
+    with contextlib.suppress(ImportError):
+        from protond import _blocks
+        _blocks.BLOCKS.wait()  # built by now, not meanwhile: it sees the first block
     net = torch.nn.TransformerEncoder(torch.nn.TransformerEncoderLayer(256, 4, 1024, batch_first=True), 3).cuda()
     optimizer = torch.optim.AdamW(net.parameters())
     side, kept = torch.cuda.Stream(), []

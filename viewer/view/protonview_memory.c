@@ -421,7 +421,9 @@ static void note_what_lacks(struct show *s, const struct holding *x)
 			"%" PRIu64,
 			unseen);
 	if (loose > 0)
-		warning_add(w, "memory: live blocks beyond %u, counted as (other): %" PRIu64,
+		warning_add(w,
+			"memory: live blocks that are (other)'s, allocated before the recording or "
+			"beyond %u: %" PRIu64,
 			HELD_BLOCKS, loose);
 	if (x->h->unplaced > 0)
 		warning_add(w,
