@@ -77,7 +77,15 @@ static void fixed_of(const struct steps *k, uint32_t i, double ret[N_FIXED])
 
 /* --- which columns, which rows */
 
-/* Flops are in what they come to a second; payloads of libraries (NVTX's) are of single calls, and have names in words. */
+static bool is_id(const char *bare)
+{
+	const size_t n = strlen(bare);
+
+	return n > 3 && strcmp(bare + n - 3, "_id") == 0;
+}
+
+/* Flops are in what they come to a second; payloads of libraries (NVTX's) are of single calls, and have names in words; an
+ * id (XLA's program_id) measures nothing. */
 static bool is_for_people(const struct steps *k, uint32_t c)
 {
 	const enum step_rate rate = step_rate_of(k->value_name[c]);
@@ -85,7 +93,7 @@ static bool is_for_people(const struct steps *k, uint32_t c)
 	uint32_t i, n = 0;
 
 	metric_bare(k->value_name[c], bare, sizeof(bare));
-	if ((rate >= RATE_FLOPS8 && rate < RATE_MAX) || strchr(bare, ' ') != NULL)
+	if ((rate >= RATE_FLOPS8 && rate < RATE_MAX) || strchr(bare, ' ') != NULL || is_id(bare))
 		return false;
 	for (i = 0; i < k->n; i++)
 		n += isnan(k->value[c][i]) ? 0 : 1;
