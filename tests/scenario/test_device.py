@@ -76,8 +76,8 @@ def test_the_host_is_read_below_a_root(tmp_path):
         for path, old, new in (("proc/pressure/cpu", "total=7", "total=9"), ("proc/net/dev", "1000", "1700"),
                                ("proc/diskstats", " 10 ", " 13 "), ("sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data", "100", "101")):
             f = tmp_path / path
-            (tmp_path / "new").write_text(f.read_text().replace(old, new))
-            os.replace(tmp_path / "new", f)
+            with open(f, "r+b", buffering=0) as at:  # in one write, for it is being read
+                at.write(f.read_text().replace(old, new).encode())
         total = dict.fromkeys(("cpu_wait", "net_rx", "disk_read", "ib_rx"), 0)
         while 0 in total.values():
             row = json.loads(p.stdout.readline())
