@@ -5,6 +5,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import statistics
 import subprocess
 import sys
 
@@ -112,9 +113,22 @@ def grows(env):
 
 
 def names():
-    """And what torch itself takes: an empty callback."""
-    costs("ops", {"w3": AT_MOST["names"]}, "names")
-    costs("empty-callback", {})
+    """Names alone, against the tree alone, and against a callback of torch's that does nothing: torch's own part."""
+    env, _ = place()
+    r = subprocess.run([CTL, "run", "-q", "-n", "x", "-b", "none", "--cpu", "off", "-k", "none", "--", sys.executable, HERE / "ops_turns.py"],
+                       env=env, capture_output=True, text=True, timeout=300)
+    if not check("names: the costs were measured", r.returncode == 0, r.stderr[-900:]):
+        return
+    took = json.loads(r.stdout.splitlines()[-1])
+    for way, floor, most in (("ops", "off", AT_MOST["names"]), ("empty", "off", None), ("ops", "empty", None)):
+        ratios = sorted(a / b for a, b in zip(took[way], took[floor]))
+        middle = statistics.median(ratios)
+        words = (f"{middle:.4f} x, middle half {ratios[len(ratios) // 4]:.4f} to {ratios[-len(ratios) // 4]:.4f}; "
+                 f"the least {min(took[way]) / min(took[floor]):.4f} x; {statistics.median(took[floor]):.3f} and {statistics.median(took[way]):.3f} ms")
+        if most:
+            check(f"w3, names against {floor}: at most {most} x", middle <= most, words)
+        else:
+            print(f"      w3, {way} against {floor}: {words}")
 
 
 def cost():

@@ -126,7 +126,7 @@ def w3_ready(scope):
     return model, ids, torch.optim.AdamW(model.parameters(), lr=1e-4, foreach=True)
 
 
-def w3(steps, scope):
+def w3_step(scope):
     model, ids, opt = w3_ready(scope)
 
     def step(i):
@@ -140,6 +140,11 @@ def w3(steps, scope):
                 opt.step()
                 opt.zero_grad(set_to_none=True)
 
+    return step
+
+
+def w3(steps, scope):
+    step = w3_step(scope)
     for i in range(2):
         step(i)
     torch.cuda.synchronize()
