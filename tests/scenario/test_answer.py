@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, needs_another_user, until
+from conftest import BUILD, ROOT, WAIT, needs_another_user, needs_mounts, until
 
 DEMO = str(BUILD / "bin/protond-demo")
 NOBODY = 65534
@@ -48,6 +48,22 @@ def elsewhere(world):
     world.start(PROTOND_AUTO_SESSION="off", PROTOND_DB=other)
     record(world, "other", "of_other")
     return other
+
+
+@needs_mounts
+def test_a_database_in_the_second_place_is_said_to_be_it(world):
+    usual = unnamed(world)
+    world.start(PROTOND_AUTO_SESSION="off")
+    record(world, "old", "of_old")
+    world.stop()
+    kept = usual.rename(world.home / "kept.db")
+    for tool, *words in (("protonview", "sessions"), ("protonctl", "sessions"), ("protonview", "tree", "old")):
+        r = subprocess.run(["unshare", *([] if ROOT else ["-r"]), "-m", "sh", "-ec", """
+            mount -t tmpfs none /var/tmp
+            mkdir -m 700 /var/tmp/protond.$(id -u)
+            cp "$0" /var/tmp/protond.$(id -u)/protond.db
+            exec "$@\"""", kept, BUILD / "bin" / tool, *words], env=world.env, capture_output=True, text=True, timeout=WAIT)
+        assert "old" in r.stdout and r.stderr.endswith(f"/protond.db is read; there is no database at {usual}\n"), r
 
 
 def test_the_running_daemons_database_is_read(world):

@@ -220,14 +220,18 @@ void source_say_unusual(const char *path)
 	said = true;
 }
 
-/* What is read in place of the daemon's database. */
+/* What is read in place of the daemon's database, or of the first place where there is no daemon. */
 static void say_other(const char *read, const char *daemons)
 {
 	static _Atomic bool said; /* a page asks on two threads */
+	char first[PATH_BYTES];
 
-	if (*daemons == '\0' || is_same_file(read, daemons))
+	if (*daemons == '\0' ? paths_db(0, first, sizeof(first)) < 0 || strcmp(read, first) == 0
+			     : is_same_file(read, daemons))
 		return;
-	if (!said && is_named())
+	if (!said && *daemons == '\0')
+		text_say("%s is read; there is no database at %s", read, first);
+	else if (!said && is_named())
 		text_say("PROTOND_DB is read, %s; the running protond's database is %s", read,
 			daemons);
 	else if (!said)
