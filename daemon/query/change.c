@@ -87,9 +87,9 @@ int change_failed(struct refusal *no, int r, const char *what, const char *name)
 
 static int is_over(const struct session_ref *s, struct refusal *no)
 {
-	return refuse(no, -EALREADY,
-		"`protonview tree` shows it; `protonctl start NAME` begins another",
-		"session %ld '%s' has been finalized", (long)s->id, s->name);
+	return refuse(no, -EALREADY, "`protonctl start NAME` begins another",
+		"session %ld '%s' has been finalized; `protonview tree %ld` shows it", (long)s->id,
+		s->name, (long)s->id);
 }
 
 static int change_now(struct daemon *d, struct session_ref *s, enum verb verb, const char *what,

@@ -58,8 +58,9 @@ int query_top_check(const struct session_ref *s, struct refusal *no)
 {
 	if (s->live)
 		return 0;
-	return refuse(no, -EALREADY, "`protonview tree` shows it",
-		"session %ld '%s' has been finalized", (long)s->id, s->name);
+	return refuse(no, -EALREADY, "",
+		"session %ld '%s' has been finalized; `protonview tree %ld` shows it", (long)s->id,
+		s->name, (long)s->id);
 }
 
 struct top_jobs {

@@ -455,7 +455,9 @@ def test_sessions_that_are_not(world):
     said(world.ctl("start", "s", "--all", check=False).stderr, "a session named '…' is live already")
     said(world.ctl("delete", "s", check=False).stderr, "session … '…' is still recording")
     world.ctl("finalize", "s")
-    said(world.ctl("activate", "s", check=False).stderr, "session … '…' has been finalized")
+    over = world.ctl("activate", "s", check=False).stderr
+    said(over, "session … '…' has been finalized")
+    assert "`protonview tree 1` shows it; `protonctl start" in over
     said(world.ctl("finalize", "nosuch", check=False).stderr, "no session '…'; `protonctl")
     said(world.view("tree", "nosuch", check=False).stderr, "no session '…' (")
     job = world.job()

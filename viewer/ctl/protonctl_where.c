@@ -299,16 +299,16 @@ static int where_ask(struct ctl *c, struct rpc *rpc, struct rpc_reply *ret)
 	return 0;
 }
 
-/* session: as it is called; "": none was found by that word. */
-static void where_nothing(const struct ctl *c, const char *session)
+/* s->words: as it is called; "": none was found by that word. */
+static void where_nothing(const struct ctl *c, const struct named *s)
 {
 	char why[256];
 	uint64_t pid;
 
-	if (*session != '\0')
-		text_say("of session %s no job is left that is known; `protonview tree` "
+	if (*s->words != '\0')
+		text_say("of session %s no job is left that is known; `protonview tree %lld` "
 			 "shows what it recorded",
-			session);
+			s->words, (long long)s->s.row.id);
 	else if (c->argc == 0)
 		text_say("no job is being recorded; `protonctl jobs` lists what is attached");
 	else if (text_u64(c->argv[0], INT32_MAX, &pid) && process_words(pid, why, sizeof(why)))
@@ -385,7 +385,7 @@ static int cmd_where(struct ctl *c)
 	if (code < 0)
 		return ctl_fail(c);
 	if (n == 0 && !c->json)
-		where_nothing(c, named.words);
+		where_nothing(c, &named);
 	return n == 0 ? CTL_NOT_FOUND : CTL_OK;
 }
 
