@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "calls.h"
 #include "gpu_terms.h"
 #include "json_stream.h"
 #include "readers.h"
@@ -16,7 +17,17 @@
 #define SPANS_MAX 65536u /* begun and not ended, of those that may overlap */
 
 /* What an event's category says it is. */
-enum meaning { IS_SCOPE, IS_FRAME, IS_API, IS_LAUNCH, IS_KERNEL, IS_COPY, IS_SET, IS_LEFT };
+enum meaning {
+	IS_SCOPE,
+	IS_FRAME,
+	IS_API,
+	IS_LAUNCH,
+	IS_KERNEL,
+	IS_COPY,
+	IS_SET,
+	IS_SYNC,
+	IS_LEFT
+};
 
 /* clang-format off */
 static const struct category {
@@ -39,7 +50,7 @@ static const struct category {
 	{"gpu_memset",          IS_SET,    0, false},
 	{"Memset",              IS_SET,    0, false},
 	{"gpu_user_annotation", IS_LEFT,   LEFT_PROJECTIONS, true},
-	{"cuda_sync",           IS_LEFT,   LEFT_WAITS, true},
+	{"cuda_sync",           IS_SYNC,   0, false},
 	{"cuda_event",          IS_LEFT,   LEFT_WAITS, true},
 	{"overhead",            IS_LEFT,   LEFT_WAITS, true},
 	{"Trace",               IS_LEFT,   LEFT_PROJECTIONS, true},
@@ -68,7 +79,8 @@ struct event {
 struct args {
 	struct json_slice call_stack, name, labels, grid, block, metrics;
 	struct json_slice kernel, copy, set, module, hlo; /* XLA's */
-	int64_t correlation, device, context, stream, bytes, registers, shared, graph;
+	struct json_slice event;                          /* our own: "0x…" */
+	int64_t wait_event, correlation, device, context, stream, bytes, registers, shared, graph;
 	uint8_t flags;
 	bool is_graph;
 };
@@ -128,12 +140,14 @@ static void take_arg(struct args *a, struct json_slice key, struct json_slice v)
 		{"correlation", &a->correlation}, {"device", &a->device}, {"context", &a->context},
 		{"stream", &a->stream}, {"bytes", &a->bytes}, {"registers per thread", &a->registers},
 		{"shared memory", &a->shared}, {"graph id", &a->graph},
-		{"correlation_id", &a->correlation}, {"cuda_graph_id", &a->graph}};
+		{"correlation_id", &a->correlation}, {"cuda_graph_id", &a->graph},
+		{"wait_on_cuda_event_id", &a->wait_event}};
 	const struct { const char *word; struct json_slice *slice; } slices[] = {
 		{"call_stack", &a->call_stack}, {"name", &a->name}, {"labels", &a->labels},
 		{"grid", &a->grid}, {"block", &a->block}, {"metrics", &a->metrics},
 		{"kernel_details", &a->kernel}, {"memcpy_details", &a->copy}, {"memset_details", &a->set},
-		{"hlo_module", &a->module}, {"hlo_op", &a->hlo}};
+		{"hlo_module", &a->module}, {"hlo_op", &a->hlo},
+		{"event", &a->event}};
 	const struct { const char *word; uint8_t flag; } flags[] = {
 		{"open", TRACE_OPEN}, {"began_before", TRACE_BEGAN_BEFORE}, {"unwound", TRACE_UNWOUND}};
 	/* clang-format on */
@@ -260,27 +274,22 @@ static int slice_of(struct chrome *c, const struct event *ev, enum meaning is, c
 	if (r == 0)
 		r = name_of(c, ev->name, &x->name);
 	return r < 0 ? r
-		     : stack_node(c, a->call_stack, is == IS_FRAME ? NODE_FRAME : NODE_SCOPE,
+		     : stack_node(c, a->call_stack,
+			       is == IS_FRAME ? NODE_FRAME
+			       : is == IS_API && c->s->name[x->name].s[0] != '\0' &&
+					       call_class(c->s->name[x->name].s) != CLASS_CPU
+				       ? NODE_CALL
+				       : NODE_SCOPE,
 			       &x->node);
 }
 
 static uint8_t class_of(struct chrome *c, enum meaning is, uint32_t name)
 {
-	static const struct {
-		const char *word;
-		uint8_t class;
-	} copies[] = {{"HtoD", CLASS_H2D}, {"DtoH", CLASS_D2H}, {"DtoD", CLASS_D2D},
-		{"PtoP", CLASS_P2P}, {"H2D", CLASS_H2D}, {"D2H", CLASS_D2H}, {"D2D", CLASS_D2D},
-		{"P2P", CLASS_P2P}};
 	const char *text = c->s->name[name].s;
-	size_t i;
 
 	if (is == IS_KERNEL)
 		return gpu_kernel_is_comm(text) ? CLASS_COMM : CLASS_COMPUTE;
-	for (i = 0; is == IS_COPY && i < sizeof(copies) / sizeof(*copies); i++)
-		if (strstr(text, copies[i].word) != NULL)
-			return copies[i].class;
-	return is == IS_SET ? CLASS_MEMSET : CLASS_OTHER;
+	return is == IS_SET ? CLASS_MEMSET : is == IS_COPY ? copy_class(text) : CLASS_OTHER;
 }
 
 /* Its module and operation, which say where it is from when no launch does. */
@@ -369,6 +378,40 @@ static int take_slice(
 	if (!micros(c, ev->dur, &length) || __builtin_add_overflow(x.begin, length, &x.end))
 		return left(c, LEFT_BROKEN);
 	return stage_slice(c->s, &x);
+}
+
+/* A record of waiting: Kineto's, beside the call's own row, or the call itself, as our own traces have it. */
+static int take_sync(struct chrome *c, const struct event *ev, const struct args *a)
+{
+	struct stage_sync x = {.correlation = a->correlation, .stream = UINT32_MAX};
+	uint32_t thread, name;
+	int64_t length;
+	int r = name_of(c, ev->name, &name);
+
+	if (r == 0)
+		r = thread_of(c, ev, &thread);
+	if (r < 0)
+		return r;
+	x.process = c->s->thread[thread].process;
+	if (!micros(c, ev->ts, &x.begin) || !micros(c, ev->dur, &length) || length < 0 ||
+		__builtin_add_overflow(x.begin, length, &x.end))
+		return left(c, LEFT_BROKEN);
+	x.class = call_class(c->s->name[name].s);
+	if (x.class != CLASS_CPU) {
+		r = take_slice(c, ev, IS_API, a);
+	} else {
+		x.class = record_class(c->s->name[name].s);
+		c->s->source = FROM_KINETO;
+	}
+	if (r < 0)
+		return r;
+	if (a->stream >= 0 && a->stream < UINT32_MAX)
+		x.stream = (uint32_t)a->stream;
+	if (a->wait_event > 0)
+		x.event = (uint64_t)a->wait_event;
+	else if (a->event.n > 3 && memcmp(a->event.s, "\"0x", 3) == 0)
+		x.event = strtoull(a->event.s + 1, NULL, 16); /* to its quote */
+	return stage_sync(c->s, &x);
 }
 
 /* Values at the moment of x, in what is open then: they wait for no end. */
@@ -548,6 +591,8 @@ static int take_phase(struct chrome *c, const struct event *ev, const struct arg
 		return take_metadata(c, ev, a);
 	if (is == IS_LEFT)
 		return left(c, cat->left);
+	if (is == IS_SYNC)
+		return ph == 'X' ? take_sync(c, ev, a) : left(c, LEFT_WAITS);
 	if (ph == 'X' && (is == IS_KERNEL || is == IS_COPY || is == IS_SET))
 		return take_op(c, ev, is, a);
 	if (ph == 'X')

@@ -7,8 +7,8 @@
 
 /* clang-format off */
 #define EVENTS                                                                                     \
-	"SELECT process, end AS at, 0, thread, begin, end, node, flags, NULL, NULL, NULL, NULL, NULL, NULL," \
-	" NULL, NULL FROM scratch.scope UNION ALL "                                                \
+	"SELECT process, end AS at, 0, thread, begin, end, node, flags, NULL, NULL, stream, class," \
+	" correlation, event, NULL, NULL FROM scratch.scope UNION ALL "                                                \
 	"SELECT process, start, 1, thread, start, end, node, flags, device, context, stream, class," \
 	" correlation, bytes, config, launched FROM scratch.work UNION ALL "                      \
 	"SELECT process, at, 2, thread, at, at, node, type, name, bits, NULL, NULL, NULL, NULL, NULL,"     \
@@ -31,6 +31,7 @@ enum column {
 	AT_BYTES,
 	AT_CONFIG,
 	AT_LAUNCHED,
+	AT_EVENT = AT_BYTES,
 	AT_NAME = AT_DEVICE,
 	AT_BITS = AT_CONTEXT,
 	AT_TYPE = AT_FLAGS
@@ -180,7 +181,11 @@ static bool put_scope(struct chunks *c)
 {
 	struct trace_scope s = {.begin = clock_of(c, column(c, AT_BEGIN)),
 		.end = clock_of(c, column(c, AT_END)),
-		.flags = (uint8_t)column(c, AT_FLAGS)};
+		.flags = (uint8_t)column(c, AT_FLAGS),
+		.call = {.event = (uint64_t)column(c, AT_EVENT),
+			.correlation = (uint32_t)column(c, AT_CORRELATION),
+			.stream = (uint32_t)column(c, AT_STREAM),
+			.class = (uint8_t)column(c, AT_CLASS)}};
 
 	return put_thread(c, (uint32_t)column(c, AT_THREAD), &s.thread) &&
 	       put_node(c, (uint32_t)column(c, AT_NODE), &s.node) && trace_pack_scope(&c->pack, &s);

@@ -17,7 +17,7 @@ struct sqlite3;
 	X(INSTANTS,    "instants: they have no duration")                                          \
 	X(FLOWS,       "arrows: launches are found by their correlation, where there is one")      \
 	X(PROJECTIONS, "projections of scopes onto the GPU: the scopes themselves are here")       \
-	X(WAITS,       "records of waiting for the GPU, and of the profiler's own work")           \
+	X(WAITS,       "records of waiting whose call the file does not have, and of the profiler's own work") \
 	X(BROKEN,      "events without a usable time: missing, or not a time")     \
 	X(UNNAMED,     "events of a kind that is not known")                                       \
 	X(OPEN,        "scopes that began or ended, but not both")                                 \
@@ -40,6 +40,7 @@ extern const char *const import_left_words[LEFT_MAX];
 
 struct import_taken {
 	const char *source; /* the word in the session */
+	uint64_t calls; /* of the scopes: that wait for the GPU, or say what is to be waited for */
 	uint64_t events, scopes, values, kernels, copies;
 	uint64_t matched, unmatched; /* launches */
 	uint64_t left[LEFT_MAX];

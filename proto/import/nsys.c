@@ -275,6 +275,28 @@ static int on_memory(struct nsys *n, uint8_t class)
 	return r < 0 ? r : stage_op(n->s, &o);
 }
 
+static int on_sync(struct nsys *n)
+{
+	/* CUpti_ActivitySynchronizationType */
+	static const uint8_t classes[] = {CLASS_CPU, CLASS_EVENT_SYNC, CLASS_STREAM_WAIT,
+		CLASS_STREAM_SYNC, CLASS_DEVICE_SYNC};
+	const uint32_t type = number32(n, 6);
+	struct stage_sync x = {.begin = number(n, 0),
+		.end = known(n, 1) ? number(n, 1) : INT64_MIN,
+		.stream = UINT32_MAX,
+		.correlation = number(n, 2),
+		.class = type < sizeof(classes) ? classes[type] : CLASS_CPU};
+	int r = process_of(n, 3, &x.process);
+
+	n->s->taken.events++;
+	if (known(n, 4) && x.class != CLASS_DEVICE_SYNC && number(n, 4) >= 0 &&
+		number(n, 4) < UINT32_MAX)
+		x.stream = (uint32_t)number(n, 4);
+	if (known(n, 5) && number(n, 5) > 0 && number(n, 5) < UINT32_MAX)
+		x.event = (uint64_t)number(n, 5);
+	return r < 0 ? r : stage_sync(n->s, &x);
+}
+
 static int on_copy(struct nsys *n)
 {
 	/* CUpti_ActivityMemcpyKind */
@@ -326,6 +348,8 @@ static int read_tables(struct nsys *n)
 		{"TARGET_INFO_GPU", on_gpu, {"id", "name", "smCount", "computeMajor", "computeMinor", "totalMemory"}},
 		{"TARGET_INFO_SESSION_START_TIME", on_start, {"utcEpochNs"}},
 		{"CUPTI_ACTIVITY_KIND_RUNTIME", on_call, {"start", "end", "correlationId", "globalTid", "nameId"}},
+		{"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", on_sync, {"start", "end", "correlationId", "globalPid",
+			"streamId", "eventId", "syncType"}},
 		{"NVTX_EVENTS", on_range, {"start", "end", "eventType", "text", "textId", "globalTid"}},
 		{"CUPTI_ACTIVITY_KIND_KERNEL", on_kernel, {WORK, "demangledName", "shortName", "gridX",
 			"gridY", "gridZ", "blockX", "blockY", "blockZ", "registersPerThread",

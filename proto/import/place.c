@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calls.h"
 #include "gpu_terms.h"
 #include "json_stream.h"
 #include "profile.h"
@@ -19,7 +20,8 @@
 
 /* clang-format off */
 static const char tables[] =
-	"CREATE TABLE scratch.scope(process, thread, begin, end, node, flags);"
+	"CREATE TABLE scratch.scope(process, thread, begin, end, node, flags, stream, class,"
+	" correlation, event);"
 	"CREATE TABLE scratch.work(process, device, context, stream, start, end, class, node,"
 	" correlation, flags, bytes, config, thread, launched);"
 	"CREATE TABLE scratch.value(process, thread, at, node, type, name, bits);"
@@ -30,6 +32,8 @@ static const char tables[] =
 struct open { /* on one thread; what is below ends later, or overlaps */
 	struct stage_slice x;
 	uint32_t node, caller; /* caller: without the vendor's library on top */
+	uint8_t class;         /* of a call that waits; else CLASS_CPU */
+	bool in_call;          /* it is one, or in one: a call in it is a part of it */
 };
 
 struct walk {
@@ -37,7 +41,7 @@ struct walk {
 	struct stage *s;
 	struct open *open;
 	uint32_t n, cap, thread;
-	sqlite3_stmt *from, *put, *launch, *find, *use, *arrow, *value, *metric;
+	sqlite3_stmt *from, *put, *launch, *find, *use, *arrow, *value, *metric, *sync, *found;
 	struct text word;
 };
 
@@ -155,30 +159,89 @@ static int put_launch(struct walk *w, const struct open *o)
 	return o->x.correlation > 0 ? stage_put(w->s, w->launch, v, 6) : 0;
 }
 
+/* Its record of process `of`; -1: of whichever. 1: it has one. */
+static int find_sync(struct walk *w, const struct open *o, int64_t of, struct trace_call *ret)
+{
+	sqlite3_stmt *q = w->sync;
+	int64_t key[4] = {of, o->x.correlation, o->class, 0};
+	bool found;
+	int r;
+
+	(void)sqlite3_bind_int64(q, 1, key[0]);
+	(void)sqlite3_bind_int64(q, 2, key[1]);
+	(void)sqlite3_bind_int64(q, 3, key[2]);
+	(void)sqlite3_bind_int64(q, 4, o->x.end);
+	found = sqlite3_step(q) == SQLITE_ROW && sqlite3_column_int64(q, 1) >= o->x.begin;
+	if (found) {
+		key[3] = sqlite3_column_int64(q, 0);
+		ret->stream = (uint32_t)sqlite3_column_int64(q, 2);
+		ret->event = (uint64_t)sqlite3_column_int64(q, 3);
+	}
+	(void)sqlite3_reset(q);
+	if (!found)
+		return 0;
+	r = stage_put(w->s, w->found, key, 4);
+	if (r == 0)
+		w->s->taken.left[LEFT_WAITS] -= (uint64_t)sqlite3_changes(w->s->db);
+	return r < 0 ? r : 1;
+}
+
 static int put_scope(struct walk *w, const struct open *o)
 {
-	const int64_t v[] = {w->s->thread[o->x.thread].process, o->x.thread, o->x.begin, o->x.end,
-		o->node, o->x.flags};
+	const bool call = o->class != CLASS_CPU;
+	struct trace_call c = {.stream = UINT32_MAX, .class = o->class};
+	int64_t v[] = {w->s->thread[o->x.thread].process, o->x.thread, o->x.begin, o->x.end,
+		o->node, o->x.flags, 0, 0, 0, 0};
+	int r = 0;
 
+	if (call && o->x.correlation > 0) {
+		c.correlation = o->x.correlation <= UINT32_MAX ? (uint32_t)o->x.correlation : 0;
+		r = find_sync(w, o, v[0], &c);
+		if (r == 0)
+			r = find_sync(w, o, -1, &c);
+		if (r < 0)
+			return r;
+	}
+	if (call) {
+		v[5] |= TRACE_CALL;
+		v[6] = c.stream;
+		v[7] = c.class;
+		v[8] = c.correlation;
+		v[9] = (int64_t)c.event;
+	}
+	w->s->taken.calls += call;
 	w->s->taken.scopes++;
 	w->s->process[v[0]].id = (uint32_t)v[0] + 1;
 	seen(w->p, o->x.begin, o->x.end);
-	return stage_put(w->s, w->put, v, 6);
+	return stage_put(w->s, w->put, v, 10);
 }
 
 /* Where it stands: as the file says, or in what is open. */
 static int find_node(struct walk *w, struct open *o, bool *ret_overlaps)
 {
 	const struct open *above = around(w, &o->x, ret_overlaps);
-	const uint8_t kind = o->x.kind == SLICE_FRAME ? NODE_FRAME : NODE_SCOPE;
-	const uint32_t parent = above != NULL ? above->node : 0;
+	const uint32_t parent = above == NULL               ? 0
+				: above->class != CLASS_CPU ? above->caller
+							    : above->node;
+	uint8_t kind = o->x.kind == SLICE_FRAME ? NODE_FRAME : NODE_SCOPE;
+	const char *leaf;
 
 	o->caller = above != NULL ? above->caller : 0;
+	o->in_call = above != NULL && above->in_call;
 	o->node = o->x.node;
 	if (o->x.kind == SLICE_VALUE && o->node == STAGE_NONE)
 		o->node = parent;
 	if (o->x.kind >= SLICE_LAUNCH)
 		return 0;
+	if (o->x.kind == SLICE_API && !o->in_call)
+		o->class = call_class(w->s->name[o->x.name].s);
+	if (o->class != CLASS_CPU) {
+		o->in_call = true;
+		kind = NODE_CALL;
+		leaf = gpu_classes[o->class].leaf;
+		if (!stage_name(w->s, leaf, strlen(leaf), &o->x.name))
+			return stage_no_memory(w->s);
+	}
 	if (o->node == STAGE_NONE && !stage_child(w->s, parent, kind, o->x.name, &o->node))
 		return stage_no_memory(w->s);
 	w->s->taken.left[LEFT_OVERLAPS] += o->x.node == STAGE_NONE && *ret_overlaps;
@@ -477,9 +540,28 @@ static int on_op(struct walk *w)
 
 /* --- the whole */
 
+/* Records of waiting that stand by their GPU are of its owner, else of whichever process. */
+static int own_syncs(struct stage *s)
+{
+	sqlite3_stmt *q = NULL;
+	uint32_t i;
+	int r = stage_prepare(s, "UPDATE OR IGNORE scratch.sync SET process=? WHERE process=?", &q);
+
+	for (i = 0; r == 0 && i < s->n_processes; i++) {
+		const struct stage_process *p = &s->process[i];
+
+		if (p->owner != STAGE_NONE ? p->owner != i : !p->has_slices)
+			r = stage_put(s, q,
+				(int64_t[]){p->owner != STAGE_NONE ? (int64_t)p->owner : -1, i}, 2);
+	}
+	(void)sqlite3_finalize(q);
+	return r;
+}
+
 static int slices(struct walk *w)
 {
-	int r = stage_prepare(w->s, "INSERT INTO scratch.scope VALUES(?,?,?,?,?,?)", &w->put);
+	int r = stage_prepare(
+		w->s, "INSERT INTO scratch.scope VALUES(?,?,?,?,?,?,?,?,?,?)", &w->put);
 
 	if (r == 0)
 		r = stage_prepare(w->s,
@@ -493,11 +575,25 @@ static int slices(struct walk *w)
 	if (r == 0)
 		r = stage_prepare(w->s, METRIC, &w->metric);
 	if (r == 0)
+		r = stage_prepare(w->s,
+			"SELECT begin, end, stream, event FROM scratch.sync WHERE process=? AND"
+			" correlation=? AND class=? AND begin<=? ORDER BY begin DESC LIMIT 1",
+			&w->sync);
+	if (r == 0)
+		r = stage_prepare(w->s,
+			"UPDATE scratch.sync SET used=1 WHERE process=? AND correlation=? AND"
+			" class=? AND begin=? AND NOT used",
+			&w->found);
+	if (r == 0)
+		r = own_syncs(w->s);
+	if (r == 0)
 		r = each_row(w, SLICES, on_slice);
 	(void)sqlite3_finalize(w->put);
 	(void)sqlite3_finalize(w->launch);
 	(void)sqlite3_finalize(w->value);
 	(void)sqlite3_finalize(w->metric);
+	(void)sqlite3_finalize(w->sync);
+	(void)sqlite3_finalize(w->found);
 	w->put = w->launch = NULL;
 	return r < 0 ? r : stage_run(w->s, "DROP TABLE scratch.slice");
 }

@@ -86,9 +86,9 @@ static int make_sums(struct stage *s)
 /* A scope that was open at the end is in the sum, and not in the count. */
 #define ENDED " FILTER (WHERE (flags & 8) = 0)"
 static const char *const sums[] = {
-	CELL "-1,0,count(*)" ENDED ",total_ns(end-begin),coalesce(min(end-begin)" ENDED ",0),"
+	CELL "-1,class,count(*)" ENDED ",total_ns(end-begin),coalesce(min(end-begin)" ENDED ",0),"
 	"coalesce(max(end-begin)" ENDED ",0),0,0,count(*)-count(*)" ENDED ",buckets_of(end-begin)" ENDED
-	" FROM scratch.scope GROUP BY process,node",
+	" FROM scratch.scope GROUP BY process,node,class",
 	CELL "device,class,count(*),total_ns(end-start),min(end-start),max(end-start),total_ns(bytes),0,0,"
 	"buckets_of(end-start) FROM scratch.work GROUP BY process,node,device,class",
 	"INSERT INTO main.config(session,process,node,config,grid_x,grid_y,grid_z,block_x,block_y,block_z,"
@@ -295,6 +295,7 @@ static int put_session(struct place *p, int64_t shift, const struct import_optio
 		.data = s->source == FROM_HATCHET ? SESSION_TREE : SESSION_BOTH,
 		.state = SESSION_IS_FINALIZED,
 		.match = MATCH_PID,
+		.switches = s->taken.calls > 0 ? SWITCH_SYNC : 0,
 		.job_number = UINT32_MAX,
 		.pid = s->process[first_process(s)].pid,
 		.gpu = p->n_gpus > 0 ? SESSION_GPU_WANTED : SESSION_GPU_NONE,

@@ -23,6 +23,8 @@ static const char tables[] =
 	"CREATE TABLE scratch.slice(thread, begin, end, kind, name, node, correlation, flags, vals);"
 	"CREATE TABLE scratch.arrow(thread, at, key, PRIMARY KEY(thread, at)) WITHOUT ROWID;"
 	"CREATE TABLE scratch.edge(thread, at, begins, kind, name, node, flags);"
+	"CREATE TABLE scratch.sync(process, correlation, class, begin, end, stream, event, used,"
+	" PRIMARY KEY(process, correlation, class, begin)) WITHOUT ROWID;"
 	"CREATE TABLE scratch.op(process, device, context, stream, start, end, class, name, node,"
 	" correlation, flags, bytes, config, track);";
 /* clang-format on */
@@ -369,6 +371,18 @@ int stage_op(struct stage *s, const struct stage_op *x)
 	return stage_put(s, s->add_op, v, 14);
 }
 
+/* Counted as left out until its call is found. */
+int stage_sync(struct stage *s, const struct stage_sync *x)
+{
+	const int64_t v[] = {x->process, x->correlation, x->class, x->begin, x->end, x->stream,
+		(int64_t)x->event};
+
+	if (!is_span(s, x->begin, x->end))
+		return 0;
+	s->taken.left[LEFT_WAITS]++;
+	return x->correlation > 0 ? stage_put(s, s->add_sync, v, 7) : 0;
+}
+
 int stage_arrow(struct stage *s, uint32_t thread, int64_t at, int64_t key)
 {
 	return stage_put(s, s->add_arrow, (int64_t[]){thread, at, key}, 3);
@@ -410,6 +424,9 @@ int stage_open(struct stage *s, sqlite3 *to, const struct import_options *o, str
 	if (r == 0)
 		r = stage_prepare(
 			s, "INSERT OR IGNORE INTO scratch.arrow VALUES(?,?,?)", &s->add_arrow);
+	if (r == 0)
+		r = stage_prepare(s, "INSERT OR IGNORE INTO scratch.sync VALUES(?,?,?,?,?,?,?,0)",
+			&s->add_sync);
 	return r;
 }
 
@@ -419,6 +436,7 @@ void stage_close(struct stage *s)
 	(void)sqlite3_finalize(s->add_edge);
 	(void)sqlite3_finalize(s->add_op);
 	(void)sqlite3_finalize(s->add_arrow);
+	(void)sqlite3_finalize(s->add_sync);
 	table_fini(&s->names);
 	table_fini(&s->threads);
 	table_fini(&s->nodes);

@@ -41,6 +41,16 @@ struct stage_slice {
 	size_t n_values;
 };
 
+/* What a record of waiting says of a call that has a row of its own, by their correlation. */
+struct stage_sync {
+	uint32_t process;    /* a place in stage.process, which may be of a GPU alone */
+	uint32_t stream;     /* UINT32_MAX: none */
+	uint64_t event;      /* 0: none */
+	int64_t correlation; /* of one process */
+	int64_t begin, end;
+	uint8_t class; /* of gpu_class_is_sync() */
+};
+
 struct stage_op {
 	uint32_t process; /* whose GPU: a place in stage.process, which may be of a GPU alone */
 	uint32_t thread;  /* where the file has it; STAGE_NONE: nowhere */
@@ -83,7 +93,7 @@ struct stage_device {
 
 struct stage {
 	sqlite3 *db; /* main: the session; scratch: events */
-	sqlite3_stmt *add_slice, *add_edge, *add_op, *add_arrow;
+	sqlite3_stmt *add_slice, *add_edge, *add_op, *add_arrow, *add_sync;
 	struct arena *arena;
 	struct stage_name *name;
 	struct stage_process *process;
@@ -123,6 +133,7 @@ void stage_placed(struct stage *s);
 /* Events. Times that cannot be are counted and left out. -ENOSPC, -ENOMEM with words. */
 int stage_slice(struct stage *s, const struct stage_slice *x);
 int stage_op(struct stage *s, const struct stage_op *x);
+int stage_sync(struct stage *s, const struct stage_sync *x);
 /* The end of an arrow; its beginning is a SLICE_ARROW whose correlation is the same number. */
 int stage_arrow(struct stage *s, uint32_t thread, int64_t at, int64_t key);
 /* A beginning or an end, which are paired when all are there; x->begin is when. */

@@ -14,7 +14,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 
 struct seen {
-	uint64_t scopes, work, values;
+	uint64_t scopes, calls, work, values;
 };
 
 static void on_scope(struct timeline *w, const struct timeline_scope *s)
@@ -23,6 +23,7 @@ static void on_scope(struct timeline *w, const struct timeline_scope *s)
 
 	MUST(s->end_ns >= s->begin_ns);
 	seen->scopes++;
+	seen->calls += (s->flags & TRACE_CALL) != 0;
 	seen->values += s->n_metrics;
 }
 
@@ -58,7 +59,8 @@ static void check_session(sqlite3 *db, const struct import_taken *taken)
 	profile_free(p);
 	MUST(timeline_write(&form, &seen, db, 1, NULL, NULL, &left, &e) == 0);
 	MUST(left.gone == 0 && left.summed == 0 && seen.scopes == taken->scopes &&
-		seen.work == taken->kernels + taken->copies && seen.values == taken->values);
+		seen.calls == taken->calls && seen.work == taken->kernels + taken->copies &&
+		seen.values == taken->values);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)

@@ -404,3 +404,95 @@ def test_a_damaged_database(world):
     file.write_bytes(bytes_[:4096] + b"\xff" * (len(bytes_) - 4096))
     _, r = imported(world, file, check=False)
     assert r.returncode != 0 and "cannot be read" in r.stderr
+
+
+# what a file says of waiting: (name of its call, begin, µs, correlation, kind of its record, stream, event)
+WAITS = [("cudaStreamSynchronize", 200, 100, 20, "Stream Sync", 7, 0), ("cudaEventSynchronize", 400, 40, 21, "Event Sync", -1, 5),
+         ("cudaDeviceSynchronize", 500, 60, 22, "Context Sync", -1, 0), ("cudaStreamWaitEvent", 570, 1, 23, "Stream Wait Event", 8, 5),
+         ("cudaMemcpy", 600, 50, 24, None, -1, 0)]
+TYPES = {"Event Sync": 1, "Stream Wait Event": 2, "Stream Sync": 3, "Context Sync": 4}
+CALLS = [("stream_sync", 200, 100, 20, 7, None), ("event_sync", 400, 40, 21, None, 5), ("device_sync", 500, 60, 22, None, None),
+         ("stream_wait", 570, 1, 23, 8, 5), ("copy_wait", 600, 50, 24, None, None)]
+NO_RECORDS = [(*c[:4], None, None) for c in CALLS]
+
+
+def waits_of_kineto(records):
+    events = [slice_("user_annotation", "step", 0, 1000), slice_("cuda_runtime", "cudaLaunchKernel", 110, 5, **LAUNCH),
+              slice_("kernel", "sgemm", 120, 160, tid=7, pid=0, **WORK), slice_("kernel", "late", 900, 50, tid=7, pid=0, device=0, stream=7, correlation=99),
+              slice_("cuda_runtime", "cudaLaunchKernel", 880, 5, correlation=99),
+              slice_("gpu_memcpy", "Memcpy DtoH", 640, 5, tid=7, pid=0, device=0, stream=7, correlation=24)]
+    for name, at, us, correlation, kind, stream, event in WAITS:
+        events.append(slice_("cuda_runtime", name, at, us, correlation=correlation))
+        events.append(slice_("cuda_driver", name.replace("cuda", "cu"), at, us, correlation=correlation))  # a part of it
+        if records and kind:
+            events.append(slice_("cuda_sync", kind, at + 0.5, us - 0.5, tid=stream, pid=0, cuda_sync_kind=kind, stream=stream, context=1,
+                                 device=0, correlation=correlation, **({"wait_on_stream": 7, "wait_on_cuda_event_id": event} if event else {})))
+    return {"traceEvents": events[::-1]}
+
+
+def waits_of_nsys(file, records):
+    db = nsys(file, lacks=("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS", "CUPTI_ACTIVITY_KIND_MEMCPY",
+                           "CUPTI_ACTIVITY_KIND_MEMSET", "TARGET_INFO_SESSION_START_TIME"))
+    work = "start, end, deviceId, contextId, streamId, correlationId, globalPid"
+    db.executescript(f"""CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL({work}, shortName);
+        CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME(start, end, globalTid, correlationId, nameId);
+        CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY({work}, bytes, copyKind);
+        CREATE TABLE CUPTI_ACTIVITY_KIND_SYNCHRONIZATION({work}, syncType, eventId);
+        CREATE TABLE NVTX_EVENTS(start, end, eventType, text, globalTid)""")
+    pid, tid, none = 300 << 24, 300 << 24 | 301, (1 << 32) - 1
+    db.execute("INSERT INTO NVTX_EVENTS VALUES(0, 1000000, 59, 'step', ?)", (tid,))
+    db.executemany("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES(?, ?, ?, ?, 12)", [(110000, 115000, tid, 9), (880000, 885000, tid, 99)])
+    db.executemany("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES(?, ?, 0, 1, 7, ?, ?, 10)", [(120000, 280000, 9, pid), (900000, 950000, 99, pid)])
+    db.execute("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES(640000, 645000, 0, 1, 7, 24, ?, 4, 2)", (pid,))
+    for i, (name, at, us, correlation, kind, stream, event) in enumerate(WAITS):
+        db.execute("INSERT INTO StringIds VALUES(?, ?)", (100 + i, f"{name}_v3020"))
+        db.execute("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES(?, ?, ?, ?, ?)", (1000 * at, 1000 * (at + us), tid, correlation, 100 + i))
+        if records and kind:
+            db.execute("INSERT INTO CUPTI_ACTIVITY_KIND_SYNCHRONIZATION VALUES(?, ?, 0, 1, ?, ?, ?, ?, ?)",
+                       (1000 * at + 500, 1000 * (at + us), stream if stream >= 0 else none, correlation, pid, TYPES[kind], event or none))
+    db.commit()
+
+
+@pytest.mark.parametrize("records", [True, False], ids=["records", "calls"])
+@pytest.mark.parametrize("kind", ["kineto", "nsys"])
+def test_waits(world, kind, records):
+    """A call that waits is one wait, with the stream and the event of its record, and explains idle time."""
+    file = world.home / "w"
+    if kind == "nsys":
+        waits_of_nsys(file, records)
+    else:
+        write(world, waits_of_kineto(records), "w")
+    new, r = imported(world, file)
+    calls = ask(world, new, "select class, begin_ns, dur_ns, correlation, stream, event from calls order by begin_ns")
+    assert [(c["class"], c["begin_ns"] // 1000, c["dur_ns"] // 1000, *list(c.values())[3:]) for c in calls] == (CALLS if records else NO_RECORDS)
+    assert "5  of them calls that wait" in r.stdout and "records of waiting" not in r.stdout
+    rows = json.loads(world.view("sync", new, "--json").stdout)["data"]
+    names = [c["name"] for c in rows["columns"]]
+    got = {row[names.index("call")]: [row[names.index(n)] for n in ("scope", "calls", "blocked", "bubble")] for row in rows["rows"]}
+    # by hand: the GPU is dry from 280 to 640 and from 645 to 900; from then on until the next call waits it is a call's
+    bubbles = {"cudaStreamSynchronize": 400 - 280, "cudaEventSynchronize": 500 - 400, "cudaDeviceSynchronize": 600 - 500, "cudaMemcpy": 900 - 645}
+    assert got == {n: ["step", 1, 1000 * us, 1000 * bubbles[n]] for n, _, us, *_ in WAITS if n in bubbles}
+    sums = ask(world, new, "select name, sum(value) v from metrics where name in ('sync_time (ns)', 'syncs') group by 1")
+    assert {m["name"]: m["v"] for m in sums} == {"sync_time (ns)": 250000, "syncs": 4}
+    for flavour in ([], ["--flavour", "kineto"]):  # and back again
+        world.view("export", new, "-o", "back.json", "--force", *flavour)
+        again = world.home / "again.protond"
+        world.view("import", world.home / "back.json", "-o", again, "--force")
+        assert ask(world, again, "select class, begin_ns, dur_ns, correlation, stream, event from calls order by begin_ns") == calls
+
+
+def test_waits_that_are_not_theirs(world):
+    """A record of another time, process, kind or of no call lends its stream to nobody, and is counted."""
+    call = slice_("cuda_runtime", "cudaStreamSynchronize", 200, 100, correlation=20)
+    sync = {"pid": 0, "tid": 7, "stream": 7, "correlation": 20}
+    wrong = [slice_("cuda_sync", "Stream Sync", 400, 1, **sync), slice_("cuda_sync", "Event Sync", 210, 1, **sync),
+             slice_("cuda_sync", "Stream Sync", 210, 1, **{**sync, "correlation": 21}),
+             slice_("cuda_sync", "Stream Sync", 210, 1, **{**sync, "correlation": -1}), slice_("cuda_sync", "else", 210, 1, **sync),
+             slice_("cuda_sync", "Stream Sync", 210, -5, **sync), slice_("cuda_sync", "Stream Sync", 210, 2**70, **sync)]
+    new, r = imported(world, write(world, [call, *wrong]))
+    assert [tuple(c.values()) for c in ask(world, new, "select class, stream from calls")] == [("stream_sync", None)]
+    assert "5  records of waiting" in r.stdout and "2  events without a usable time" in r.stdout, r.stdout
+    twice = slice_("cuda_sync", "Stream Sync", 210, 1, **{**sync, "stream": 2**40})
+    new, r = imported(world, write(world, [call, twice, twice, {**twice, "args": {**twice["args"], "stream": 9}}]))
+    assert [tuple(c.values()) for c in ask(world, new, "select class, stream from calls")] == [("stream_sync", None)]
+    assert "2  records of waiting" in r.stdout, r.stdout

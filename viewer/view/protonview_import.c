@@ -25,6 +25,7 @@ static void report(struct run *run, const struct import_taken *t)
 	text_fmt(&run->out, "source=%s\n", t->source);
 	line(run, t->events, "events read");
 	line(run, t->scopes, "scopes");
+	line(run, t->calls, "of them calls that wait for the GPU, or may");
 	line(run, t->values, "values that were set in scopes");
 	line(run, t->kernels, "kernels");
 	line(run, t->copies, "copies and memsets");
