@@ -250,7 +250,7 @@ some() { # words
 # --- all of them ----------------------------------------------------------------------------------
 
 # What computes. A tenth of a processor that all want, and all that is left. What mostly waits, recordings and the
-# page's browser, runs beside the rest.
+# page's browser, and what has one thread run beside the rest.
 aside() { # as one()
         (
                 trap '[ -z "$child" ] || kill "$child"; exit 1' TERM
@@ -274,8 +274,8 @@ work_behind() {
         mapfile -t need < <(targets "${threaded[@]}")
         build "build, thread sanitizer" "${make_with[@]}" "${need[@]}"
         echo "tsan $?" >&3
-        one "lint" bash tests/lint.sh
-        one "models" tests/model/run.sh
+        aside "lint" bash tests/lint.sh
+        aside "models" tests/model/run.sh
         one "build, fuzzers" env FUZZ_O=-O0 bash tests/fuzz/run.sh build
         echo "fuzz $?" >&3
         # shellcheck disable=SC2086
@@ -310,10 +310,10 @@ every() {
                 sanitized thread
                 unit tsan "$tree" "${threaded[@]}"
         fi
+        phase "fuzz"
+        if await fuzz; then one "fuzz" bash tests/fuzz/run.sh "$fuzz_seconds"; fi
         await end
         behind=
-        phase "fuzz"
-        if [ "${came[fuzz]:-1}" -eq 0 ]; then one "fuzz" bash tests/fuzz/run.sh "$fuzz_seconds"; fi
 }
 
 # --- what takes long ------------------------------------------------------------------------------

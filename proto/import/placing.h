@@ -24,9 +24,10 @@ struct place {
 	uint32_t n_gpus, cap_gpus;
 };
 
-/* What place.c leaves: scratch.scope(process, thread, begin, end, node, flags, stream,
- * class, correlation, event), the last four of calls, and scratch.work(process, device, context, stream, start, end, class, node, correlation, flags, bytes, config,
- * thread, launched): NULL: not launched; all are places in the stage's arrays. */
+/* What place.c leaves: scratch.scope(process, thread, begin, end, node, flags, stream, class,
+ * correlation, event), the last four of calls, and scratch.work(process, device, context, stream,
+ * start, end, class, node, correlation, flags, bytes, config, thread, launched): NULL: not launched;
+ * all are places in the stage's arrays. */
 int session_write(struct place *p, const struct import_options *o);
 int timeline_write_chunks(struct place *p, int64_t shift); /* shift: to CLOCK_REALTIME */
 
