@@ -72,6 +72,7 @@ def modules():
         print(f"      {module}: {mine:.0f} and {ns:.0f} ns")
     passes = sql(env, "select distinct name from nodes where name like 'XlaPass%'")
     check("the compiler's passes are one scope where they stand", passes == [["XlaPass"]], f"{passes}")
+    print("      numbers and properties:", *(row[0] for row in sql(env, "select distinct name from metrics")))
     print(view(env, "tree", "x", "-n", "40"))
     r = started([VIEW, "steps", "x"], env, timeout=60)
     print(r.stdout, r.stderr, view(env, "steps", "x", "--scope", "jit_step"))
