@@ -92,7 +92,7 @@ def test_answers_as_python(world):
     assert got["steps"] == [[1, 1.0], [2, 0.5]] and got["rates"]["iterations_per_sec"] > 0 and got["rates"]["tokens_per_sec"] is None
     assert got["every"] == [1, 2, 3]  # 58.7 ms of them
     assert abs(sum(got["parts"]["0"].values()) - 1) < 1e-9 and 0.98 < got["idle"] < 0.99
-    assert got["verdicts"] == ["gpu_idle"] and got["high"] == [] and got["fine"] == "kineto.protond"
+    assert got["verdicts"] == ["critical_host", "gpu_idle"] and got["high"] == [] and got["fine"] == "kineto.protond"
     assert got["failed"][0] == "Failed" and "idle for 98." in got["failed"][1], got["failed"]
     assert got["gate"][0] == "Failed" and "MEDIUM gpu_idle: " in got["gate"][1]
     assert got["none"][0] == "Error" and "no session 'nobody'" in got["none"][1]
@@ -100,10 +100,10 @@ def test_answers_as_python(world):
     assert got["demo"] == [["loss", 24, [1.0, 0.5]]] and got["cpu"] == [None, {}]
     assert "no GPU's time is known" in got["unknown"][1]
     assert got["last"] == ["1", "demo"], "pinned: another may become the last meanwhile"
-    frames = [[["name", "display", "calls", "total_ms", "share", "avg_us", "p50_us", "p99_us"], 3], [list(VERDICT), 1], [["gpu", *got["parts"]["0"]], 1]]
+    frames = [[["name", "display", "calls", "total_ms", "share", "avg_us", "p50_us", "p99_us"], 3], [list(VERDICT), 2], [["gpu", *got["parts"]["0"]], 1]]
     assert got["frames"] == frames or all(f[0] == "Error" and "pandas is not installed" in f[1] for f in got["frames"])
     assert got["kind"][0] == "ValueError"
-    for calls, bars in zip(got["drawn"], (10, 1, len(got["parts"]["0"]))):
+    for calls, bars in zip(got["drawn"], (10, 2, len(got["parts"]["0"]))):
         assert [c[0] for c in calls].count("barh") >= bars and ["invert_yaxis"] in calls
     assert ["plot", got["demo"][0][2]] == [got["line"][0][0], got["line"][0][2][:2]] and ["legend", ["plot"], [" loss"]] in [[c[0], [c[1][0]], c[2]] for c in got["line"] if c[0] == "legend"]
     assert got["own"][0] == "own" and "no GPU's time is known" in got["own"][1][1], "of this process, not the last"

@@ -54,7 +54,7 @@ def test_tables_of_protonview_fit(world, width):
 
 def test_tables_of_timelines_fit(world):
     """Where numbers find no room, whole columns leave, and a line says which."""
-    for name, verbs in (("fault-none", "steps streams breakdown launches critical"), ("ranks-ddp", "steps streams ranks")):
+    for name, verbs in (("fault-none", "tree steps streams breakdown launches critical"), ("ranks-ddp", "steps streams ranks")):
         path = world.home / f"{name}.protond"
         path.write_bytes(gzip.decompress((GOLDEN.parent / f"recorded/{name}.protond.gz").read_bytes()))
         for verb in verbs.split():

@@ -44,7 +44,8 @@ const char *kind_word(uint8_t kind)
 
 /* --- names */
 
-#define NAME_COLUMNS_LEAST 24 /* however little is left of the line */
+#define NAME_COLUMNS_LEAST 24 /* what leads to it gives way */
+#define NAME_COLUMNS_FLOOR 12 /* however little is left of the line */
 
 void print_name(struct text *t, const char *name, size_t line, const struct print_options *o)
 {
@@ -54,8 +55,8 @@ void print_name(struct text *t, const char *name, size_t line, const struct prin
 
 	if (term->width > 0 && !o->full) {
 		used = term_line_width(t, line);
-		room = used + NAME_COLUMNS_LEAST < term->width ? term->width - used
-							       : NAME_COLUMNS_LEAST;
+		room = used + NAME_COLUMNS_FLOOR < term->width ? term->width - used
+							       : NAME_COLUMNS_FLOOR;
 	}
 	if (o->format != FRAME_FULL)
 		name = frame_format(o->format, name, buf, sizeof(buf));
