@@ -129,9 +129,9 @@ bundle-tree: all $(SPOKEN)
 bundle: deps
 	@$(MAKE) --no-print-directory -s bundle-tree
 	@rm -rf $(BUNDLE)
-	@mkdir -p dist
+	@mkdir -p $(dir $(BUNDLE))
 	@cp -a $(TREE) $(BUNDLE)
-	@tar -C dist -czf $(BUNDLE).tar.gz $(notdir $(BUNDLE))
+	@tar -C $(dir $(BUNDLE)) --owner=root:0 --group=root:0 --mode=u=rwX,go=rX -czf $(BUNDLE).tar.gz $(notdir $(BUNDLE))
 	@echo "$(BUNDLE).tar.gz: unpack anywhere, run bin/protonctl run -- CMD"
 wheel: deps
 	@$(MAKE) --no-print-directory -s bundle-tree

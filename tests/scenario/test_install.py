@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 
 import pytest
@@ -307,6 +308,20 @@ def test_the_bundle_says_what_an_installation_says(wheel):
     assert dead_links(tree / "share/doc/protond") == []
     assert {p.name for p in (tree / "share").rglob("proton*.[18]")} == {"protonctl.1", "protonview.1", "protond.8", "protond-device.8"}
     assert (tree / "share/zsh/site-functions/_protonctl").exists() and (tree / "LICENSE").exists()
+
+
+def test_whoever_packs_the_bundle_anybody_may_run_it(tmp_path):
+    """Unpacked by root it is root's, not the packer's uid's, and the packer's umask is no matter."""
+    (tmp_path / "tree").mkdir()
+    tool = tmp_path / "tree/tool"
+    tool.write_text("x")
+    tool.chmod(0o700)
+    if os.getuid() == 0:
+        os.chown(tool, 1000, 1000)
+    make("bundle", "MAKE=true", f"TREE={tmp_path}/tree", f"BUNDLE={tmp_path}/b/protond")
+    with tarfile.open(tmp_path / "b/protond.tar.gz") as t:
+        assert [(m.name, m.uid, m.uname, m.mode & 0o777) for m in t] == [
+            ("protond", 0, "root", 0o755), ("protond/tool", 0, "root", 0o755)]
 
 
 def test_without_headers_the_package_is_left_out_and_nothing_else(tmp_path):
