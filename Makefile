@@ -253,7 +253,7 @@ define need
 			apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \
 		else \
 			echo "These packages are missing; install them, then run make again:"; \
-			echo "    sudo apt-get install -y "$$missing; exit 1; \
+			echo "    sudo apt-get update && sudo apt-get install -y --no-install-recommends "$$missing; exit 1; \
 		fi; \
 	fi
 endef
