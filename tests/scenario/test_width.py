@@ -65,6 +65,16 @@ def test_tables_of_timelines_fit(world):
                 assert "not in this width: " in narrow[1], narrow[1]
 
 
+def test_where_a_late_rank_has_more_fits(world):
+    """The scope on a line of its own is cut in the middle."""
+    path = world.home / "slow.protond"
+    path.write_bytes(gzip.decompress((GOLDEN.parent / "recorded/ranks-slow_rank.protond.gz").read_bytes()))
+    for width in (60, 72, 80, 100):
+        shown = world.view("ranks", path, env={"COLUMNS": str(width)}).stdout
+        assert columns(widest(shown)) <= width and "::spin_kernel\n" in shown, (width, widest(shown))
+    assert "/h.1/extra/at::cuda::spin_kernel\n" in world.view("ranks", path).stdout, "whole in a pipe"
+
+
 def test_names_give_way_last(world):
     """Where no column may leave any more, names are cut further: forty columns are enough for a job's command."""
     world.start()

@@ -86,7 +86,8 @@ static void put_late(struct run *run, const struct side_by_side *b)
 		l->host ? "on the host" : "on its GPU");
 	term_wrap(&run->term, t, from, 0);
 	text_str(t, "\n  ");
-	term_name(&run->term, t, path.s != NULL ? path.s : "", 0);
+	term_name(&run->term, t, path.s != NULL ? path.s : "",
+		run->term.width > 2 ? run->term.width - 2 : 0);
 	text_str(t, "\n");
 	text_fini(&path);
 }
