@@ -119,6 +119,20 @@ static int set_option(struct options *o, int c, const char *arg, const char *wor
 	return 0;
 }
 
+static int wrong_verb(int option, const struct options *o, struct err *e)
+{
+	char verbs[16 * VERB_MAX] = ""; /* a name and a comma each */
+	size_t n = 0;
+	int i;
+
+	for (i = 0; i < VERB_MAX; i++)
+		if ((option_texts[option].verbs & verb_texts[i].bit) != 0)
+			n += (size_t)snprintf(verbs + n, sizeof(verbs) - n, "%s%s",
+				n > 0 ? ", " : "", verb_texts[i].name);
+	return err_set(e, -EINVAL, "option --%s does not go with '%s', but with %s",
+		option_texts[option].name, verb_texts[o->verb].name, verbs);
+}
+
 /* Once the verb is known: options may stand before it. */
 static int check_options(const struct options *o, struct err *e)
 {
@@ -126,8 +140,7 @@ static int check_options(const struct options *o, struct err *e)
 
 	for (i = 0; i < OPT_MAX; i++)
 		if (o->value[i] != NULL && (option_texts[i].verbs & verb_texts[o->verb].bit) == 0)
-			return err_set(e, -EINVAL, "option --%s does not go with '%s'",
-				option_texts[i].name, verb_texts[o->verb].name);
+			return wrong_verb(i, o, e);
 	return 0;
 }
 
