@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT. `protonview web`: who may ask, what is answered, and that nobody can take it down.
+import contextlib
 import gzip
 import http.client
 import json
@@ -8,6 +9,7 @@ import random
 import re
 import signal
 import socket
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -273,7 +275,21 @@ def test_steps_are_those_of_sql(world, serve):
     assert [b - steps["start"][0] for b in steps["start"]] == [r[1] - rows[0][1] for r in rows]
     assert all(b <= d for b, d in zip(steps["gpu_busy"], steps["duration"]))
     meta = page.json(f"s/{ref}/meta")
-    assert meta["steps"] == 24 and {lack["what"] for lack in meta["lacks"]} == {"gpu", "ranks"}
+    assert meta["steps"] == 24 and {lack["what"] for lack in meta["lacks"]} == {"gpu", "ranks"} and meta["lost"] == 0
+
+
+def test_a_launch_and_its_record_are_lost_once(world, serve):
+    world.start()
+    world.ctl("run", "-n", "demo", "-k", "none", "-d", "both", "--", BUILD / "bin/protond-demo")
+    world.stop()
+    with contextlib.closing(sqlite3.connect(world.db)) as db, db:
+        for cause, count in ((1, 2), (4, 5), (11, 7)):
+            db.execute("INSERT INTO loss(session, process, cause, count) SELECT session, process, ?, ? FROM member", (cause, count))
+    page = serve("demo")
+    (ref,) = page.json("sessions")["open"]
+    meta = page.json(f"s/{ref}/meta")
+    assert sum(d["count"] for d in meta["session"]["drops"]) == 14 and meta["lost"] == 2 + 7
+    assert re.search(r"drops 9\b", world.view("tree", "demo").stdout), "as over a tree"
 
 
 def tile(body):

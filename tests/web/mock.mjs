@@ -274,7 +274,7 @@ function meta(id) {
 		devices: tree > 0 ? [{ type: "CUDA", id: "0", name: "NVIDIA H200", busy_ns: busy }] : [], launches: tree * 24, unmatched: 0,
 		drops: id === "hostile" ? [{ cause: "lane_full", count: 3, exact: true, words: HOSTILE[1] }] : [], notes: id === "hostile" ? [HOSTILE[0]] : [], overhead: 0.0062,
 		...(id === "1" ? { overhead_in_calls: { driver_ns: 3.1e6, cupti_ns: 1.2e6, other_ns: 0 } } : {}) },
-	ref: id, live: id === "live", steps, has, processes: [{ pid: 4711, rank: ranks > 1 ? 0 : null, host: "node7", end: "exited" }],
+	ref: id, live: id === "live", lost: id === "hostile" ? 3 : 0, steps, has, processes: [{ pid: 4711, rank: ranks > 1 ? 0 : null, host: "node7", end: "exited" }],
 	lacks: Object.entries(has).filter(([, v]) => !v).map(([what]) => ({ what, words: "", switch: what === "timeline" ? "protonctl run -d trace -- CMD" : "protonctl run -k torch -d trace -- CMD" })),
 	warnings: [], summary: busy > 0 ? { devices: [{ device: 0, busy_ns: busy, idle_ns: t1 * 0.29 }], compute_ns: t1 * 0.55, copy_ns: t1 * 0.04, comm_ns: t1 * 0.12,
 		...(steps > 0 ? { steps_per_s: 48.1, step_p50_ns: 2.08e7, step_p99_ns: 4.9e7 } : {}) } : {} };

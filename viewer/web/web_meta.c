@@ -242,6 +242,7 @@ static void put_meta(struct web_ask *a, const struct profile *p, struct found *f
 	envelope_session(t, p);
 	json_key_str(t, "ref", a->id);
 	json_key_bool(t, "live", !profile_is_over(&p->head));
+	json_key_u64(t, "lost", profile_lost(&p->head, false));
 	json_key_u64(t, "steps", sums.steps);
 	json_in(t, "has", '{');
 	json_key_bool(t, "timeline", f->timeline);

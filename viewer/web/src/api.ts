@@ -51,6 +51,7 @@ export interface Meta extends Answer {
 	};
 	ref: string;
 	live?: boolean;
+	lost?: Num; // a launch and its record count once
 	steps?: Num;
 	has: Partial<Record<Kind, boolean>>;
 	processes: { pid: number; rank?: Num; host?: string | null; command?: string | null; end?: string | null; gpu?: string | null }[];

@@ -152,7 +152,7 @@ export function Summary() {
 		return `GPU ${d.device}` + (dev?.name ? `  ${shown(dev.name)}` : "");
 	};
 	const drops = s.drops ?? [];
-	const lost = drops.reduce((n, d) => n + d.count, 0);
+	const lost = meta.lost ?? 0; // a launch and its record once
 	const steps = meta.steps ?? 0;
 	const inCalls = s.overhead_in_calls;
 	const told = rates(s.throughput);
@@ -200,6 +200,7 @@ export function Summary() {
 					<ul class="notes">
 						{notes.map((w) => <li key={w} class="warn">{shown(w)}</li>)}
 						{drops.map((c) => <li key={c.cause} class="warn">{c.exact === false ? "at least " : ""}{group(c.count)} lost: {shown(c.words ?? c.cause)}</li>)}
+						{drops.reduce((n, d) => n + d.count, 0) > lost && <li>A lost record and the launch that lacks it count once: {group(lost)} in all.</li>}
 						{(meta.lacks ?? []).map((l) => <li key={l.what}>No {l.what}{l.words ? `: ${shown(l.words)}` : "."}{l.switch ? <> <span class="hint">Recorded by</span> <code>{shown(l.switch)}</code></> : null}</li>)}
 						{notes.length + drops.length + (meta.lacks ?? []).length === 0 && <li>Nothing was lost, and nothing is missing.</li>}
 					</ul>
