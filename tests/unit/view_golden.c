@@ -40,6 +40,8 @@ static const struct golden {
 		{"flat", G "three_kernels.hatchet", "-m", "util", "-s", "avg"}},
 	{NULL, 2, "option --list does not go with 'flat', but with tree\n",
 		{"-l", "flat", G "kernels.hatchet"}},
+	{NULL, 2, "the verb stands first: `protonview flat " G "kernels.hatchet`",
+		{G "kernels.hatchet", "flat"}},
 	{"bottlenecks_session", 0, NULL, {"bottlenecks", "train", "--db", database, "--all"}},
 	{"bottlenecks_session", 1, "gate failed: 3 verdicts are LOW or worse",
 		{"bottlenecks", "train", "--db", database, "--all", "--gate", "LOW"}},

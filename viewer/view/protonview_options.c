@@ -51,11 +51,13 @@ static int find_verb(const char *word)
 	return -1;
 }
 
-static int no_verb(const char *word, struct err *e)
+static int no_verb(const char *word, const char *next, struct err *e)
 {
 	const struct verbs_question q =
 		verbs_question(word, verbs_of_view, "protonctl", verbs_of_ctl);
 
+	if (q.text[0] == '\0' && find_verb(next) >= 0)
+		return err_set(e, -EINVAL, "the verb stands first: `protonview %s %s`", next, word);
 	return err_set(
 		e, -EINVAL, "unknown verb '%s'%s (`protonview help` lists them)", word, q.text);
 }
@@ -201,7 +203,7 @@ int options_parse(int argc, char **argv, struct options *ret, struct err *e)
 		ret->value[OPT_MAN] != NULL)
 		return 0;
 	if (ret->implied && ret->n_args > verb->max)
-		return no_verb(ret->args[0], e);
+		return no_verb(ret->args[0], ret->args[1], e);
 	if (ret->n_args < verb->min)
 		return err_set(e, -EINVAL, "missing argument: %s", verb->args);
 	if (ret->n_args > verb->max)
@@ -268,7 +270,7 @@ int options_help(struct text *t, const char *verb, struct err *e)
 	char left[64], words[128];
 
 	if (verb != NULL && only < 0)
-		return no_verb(verb, e);
+		return no_verb(verb, "", e);
 	if (only >= 0) {
 		snprintf(left, sizeof(left), "usage: protonview %s ", verb_texts[only].name);
 		snprintf(words, sizeof(words), "[options]%s%s",
