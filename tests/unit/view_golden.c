@@ -169,6 +169,8 @@ static const struct golden {
 	{NULL, 1, "the filters leave no nodes", {G "triton.hatchet", "-i", "zzz"}},
 	{NULL, 2, "unknown option '--what'", {G "triton.hatchet", "--what"}},
 	{NULL, 1, "not a .hatchet profile", {"Makefile"}},
+	{NULL, 1, "it is gzipped: `gunzip` it, or, a trace of another profiler, `protonview import",
+		{"steps", "tests/real/kineto.json.gz"}},
 	{NULL, 1, "no process '9'", {"7", "--process", "9"}},
 	{NULL, 2, "--process and --phase need a session", {G "frames.hatchet", "--process", "0"}},
 	{NULL, 2, "is a .hatchet file", {"flat", G "frames.hatchet", "--phase", "0"}},

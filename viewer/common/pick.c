@@ -127,7 +127,9 @@ static int check(sqlite3 *db, const char *what, struct err *e)
 			"too",
 			what);
 	if (application != SCHEMA_APPLICATION_ID)
-		return err_set(e, -EBADMSG, "%s is not a protond database", what);
+		return err_set(e, -EBADMSG,
+			"%s is not a protond database; nsys' is read by `protonview import FILE`",
+			what);
 	if (version > SCHEMA_VERSION)
 		return err_set(e, -EBADMSG,
 			"%s was made by a newer protond (schema %lld, this program knows %d); use "

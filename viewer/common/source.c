@@ -105,6 +105,21 @@ static int load(sqlite3 *db, const char *ref, const char *said, const struct sou
 	return r;
 }
 
+/* What it may be in place of ours, and who reads that. */
+static const char *looks_like(const char *bytes, size_t n)
+{
+	size_t i;
+
+	if (n > 2 && memcmp(bytes, "\x1f\x8b", 2) == 0)
+		return "; it is gzipped: `gunzip` it, or, a trace of another profiler, "
+		       "`protonview import FILE`";
+	for (i = 0; i < n && strchr(" \t\r\n", bytes[i]) != NULL; i++)
+		;
+	if (i < n && (bytes[i] == '{' || bytes[i] == '['))
+		return "; `protonview import FILE` reads traces of other profilers";
+	return "";
+}
+
 static int load_bytes(const char *what, const char *bytes, size_t n, const struct source_options *o,
 	struct source *ret, struct err *e)
 {
@@ -116,15 +131,15 @@ static int load_bytes(const char *what, const char *bytes, size_t n, const struc
 		r = pick_open_image(bytes, n, &db, e);
 		return r < 0 ? r : load(db, NULL, "", o, ret, e);
 	}
-	if (o->timeline != NULL)
-		return err_set(
-			e, -ENODATA, "%s is not a protond database, so it has no timeline", what);
 	if (n == 0)
 		return err_set(e, -EBADMSG,
 			"%s is empty: what wrote it did not finish; write it again", what);
+	if (o->timeline != NULL)
+		return err_set(e, -ENODATA, "%s is not a protond database, so it has no timeline%s",
+			what, looks_like(bytes, n));
 	r = export_read(bytes, n, &ret->p, &why);
 	if (r < 0)
-		return err_set(e, r, "%s: %s", what, why.text);
+		return err_set(e, r, "%s: %s%s", what, why.text, looks_like(bytes, n));
 	if (o->select.process == NULL && !o->select.one_phase)
 		return 0;
 	profile_free(ret->p);
