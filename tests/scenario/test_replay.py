@@ -273,7 +273,8 @@ def test_calls_that_wait(world):
         times = dict(asked(name, "select path, sum(dur_ns) from calls group by 1"))
         tree = asked(name, "select n.path, m.value from nodes n join metrics m using (node) where m.name = 'sync_time (ns)'")
         assert {p for p, _ in tree} == {p for p, *_ in CALLS if not p.endswith(("EventRecord", "WaitEvent"))}
-        assert all(abs(ns - times[p]) <= 4 for p, ns in tree), "each end rounded to a ns by itself"
+        off = {p: (ns, times[p]) for p, ns in tree if abs(ns - times[p]) > 4 + 1e-5 * ns}
+        assert not off, "each end is rounded by itself, and by what was known of the clock: 4 ppm of another in 5.5 ms of a busy machine"
         root = [r.split() for r in world.view("tree", name, "-m", "syncs,sync_time/ns").stdout.splitlines() if r.endswith("ROOT")]
         assert root == [["9", f"{sum(t for _, t in tree)}.000", "ROOT"]], "inclusive, as other metrics"
     every = asked("every", "select path, class, count(*) from calls group by 1, 2")
