@@ -176,7 +176,7 @@ mapfile -t units < <(printf '%s\n' $first; names unit '*' .c | grep -vxE "main|$
 mapfile -t files < <(names scenario 'test_*' .py)
 mapfile -t fuzzers < <(names fuzz 'fuzz_*' .c)
 # Scenarios whose bytes others make: under the sanitizers here, the rest of them in what takes long.
-hostile='liar or imposters or hostile or strangers or import or recover or sql or secure or flood or stack'
+hostile='liar or imposters or hostile or strangers or import or recover or sql or secure or exports or flood or stack'
 mapfile -t all_threaded < <(printf '%s\n' "${units[@]}" | grep -E '^(cupti|job|store|ctl_server|daemon_evil)' | grep -vxE 'cupti_load|job_nvtx_values') # those with threads
 # Half of the time of them all is that of these, which have the threads of others: in what takes long.
 mapfile -t threaded < <(printf '%s\n' "${all_threaded[@]}" | grep -vxE 'store_(leave|round_trip|faults|columns)|cupti_graph')

@@ -5,12 +5,12 @@
 
 #include "device_msg.h"
 
-enum host_file { HOST_CPU, HOST_MEMORY, HOST_IO, HOST_NETWORK, HOST_DISKS, HOST_FILES };
+#define HOST_FILES 5
 
 struct host {
 	const char *root; /* what /proc and /sys are below; "": the machine's */
 	uint64_t before[DEVICE_N], known;
-	int fd[HOST_FILES]; /* which stay open; 0: not yet */
+	int fd[HOST_FILES]; /* of /proc, which stay open; 0: not tried yet, -1: not there */
 };
 
 /* Fills in the host's quantities: what its counters rose by since the last call, those that were

@@ -128,7 +128,8 @@ static int check(sqlite3 *db, const char *what, struct err *e)
 			what);
 	if (application != SCHEMA_APPLICATION_ID)
 		return err_set(e, -EBADMSG,
-			"%s is not a protond database; nsys' is read by `protonview import FILE`",
+			"%s is not a protond database; an export of nsys is read by `protonview "
+			"import FILE`",
 			what);
 	if (version > SCHEMA_VERSION)
 		return err_set(e, -EBADMSG,
