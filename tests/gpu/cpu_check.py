@@ -2,10 +2,13 @@
 """cpu_check.py DIR [TEST...]: DIR is a build or a bundle. Ends in "N passed, N failed"."""
 import json
 import pathlib
+import re
+import statistics
+import subprocess
 import sys
 
 from judge import check, judge
-from torch_room import DIR, MODEL, costs, run, view
+from torch_room import CTL, DIR, MODEL, room, run, sql, view
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -65,8 +68,49 @@ def shares():
     check("frames were found", "samples without frames" not in words, words[-300:])
 
 
+NATIVE = """
+import time
+for i in range(20): step()
+torch.cuda.synchronize()
+start = time.perf_counter()
+while time.perf_counter() - start < 20:
+    step()
+    if int(time.perf_counter() - start) % 2: torch.cuda.synchronize()
+print("TRAINED")
+"""
+
+
+def native():
+    """What torch and the driver run below Python, and of autograd's thread, whose stack is C++ alone; 60 s."""
+    out, _, words, env = run(MODEL + NATIVE, "-s", "cpu", "--native", "-d", "both")
+    if not check("native: it trained", "TRAINED" in out, f"{out[-300:]} {words[-600:]}"):
+        return
+    rows = sql(env, "select n.path || '/' || n.name, m.value from nodes n join metrics m on m.node = n.node where m.name like 'cpu_samples%'")
+    n = sum(value for _, value in rows)
+    for what, met in (("torch's functions", r"(^|/)(at|c10|torch)::"), ("below a line of Python", r"@.*/(at|c10|torch)::"),
+                      ("autograd's thread", r"\[libc[^/]*/(?!.*@).*Engine::thread_main"), ("the driver's object", r"\[libcuda\.so")):
+        met = re.compile(met).search
+        found = [(path, value) for path, value in rows if met(path)]
+        took = sum(value for _, value in found)
+        check(f"native: {what}", took > 0.01 * n, f"{took:.0f} of {n:.0f} samples, {len(found)} nodes")
+    print(words[-900:])
+    print(view(env, "tree", "x", "-m", "cpu_samples", "-t", "2%"))
+
+
 def cost():
-    costs("cpu", {"w1": 1.01, "w3": 1.01})
+    env = room(PYTHONPATH=DIR / "lib/protond/python")
+    r = subprocess.run([CTL, "run", "-q", "-n", "all", "-b", "none", "--cpu", "off", "-k", "none", "--", sys.executable, HERE / "cpu_turns.py", CTL],
+                       env=env, capture_output=True, text=True, timeout=280)
+    if not check("the costs were measured", r.returncode == 0, r.stderr[-900:]):
+        return
+    n = sql(env, "select sum(m.value) from nodes n join metrics m on m.node = n.node where m.name like 'cpu_samples%'", "turns")
+    check("there were samples", n and (n[0][0] or 0) > 2000, f"{n}")
+    for mode, measured in json.loads(r.stdout.splitlines()[-1]).items():
+        ratios = sorted(sampled / tree for tree, sampled in measured)
+        error = 1.25 * statistics.stdev(ratios) / len(ratios) ** 0.5  # of a median
+        check(f"{mode}: at most 1.01 x", statistics.median(ratios) <= 1.01,
+              f"{statistics.median(ratios):.4f} x of the tree alone, standard error {error:.4f}, half of them {ratios[len(ratios) // 4]:.4f} to "
+              f"{ratios[-len(ratios) // 4]:.4f}; {statistics.median(t for t, _ in measured):.3f} and {statistics.median(s for _, s in measured):.3f}")
 
 
-judge((shares, cost), sys.argv[2:])
+judge((shares, native, cost), sys.argv[2:])

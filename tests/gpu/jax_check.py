@@ -72,6 +72,8 @@ def modules():
         print(f"      {module}: {mine:.0f} and {ns:.0f} ns")
     passes = sql(env, "select distinct name from nodes where name like 'XlaPass%'")
     check("the compiler's passes are one scope where they stand", passes == [["XlaPass"]], f"{passes}")
+    lines = sql(env, "select n.path || '/' || n.name, m.name, m.value from nodes n join metrics m on m.node = n.node where m.name like '%ource locations'")
+    check("without a dump an operation's lines are a property", any("jit_step/" in path and "program.py" in str(value) for path, _, value in lines), f"{lines[:9]}")
     print("      numbers and properties:", *(row[0] for row in sql(env, "select distinct name from metrics")))
     print(view(env, "tree", "x", "-n", "40"))
     r = started([VIEW, "steps", "x"], env, timeout=60)
