@@ -193,7 +193,7 @@ static void make_steps(struct made *m)
 	m->site[0] = (struct wait_site){.parent = PROFILE_NONE, .name = "step"};
 	m->site[1] = (struct wait_site){0, gpu_classes[CLASS_COPY_WAIT].leaf, STEPS,
 		(uint64_t)(STEPS * 0.3 * MS), (uint64_t)(STEPS * 0.05 * MS),
-		(uint64_t)(STEPS * 0.05 * MS)};
+		(uint64_t)(STEPS * 0.05 * MS), (uint64_t)(STEPS * 0.05 * MS)};
 	m->waits = (struct waits){.site = m->site, .n = 2};
 }
 

@@ -32,16 +32,21 @@ static void put_call(
 					      .call = {.class = class, .stream = 7}}));
 }
 
+static void put_op(struct trace_pack *k, uint64_t start, uint64_t end)
+{
+	ck_assert(trace_pack_op(k, &(struct trace_op){.launched = start,
+					   .start = start,
+					   .end = end,
+					   .node = 2,
+					   .class = CLASS_COMPUTE,
+					   .config = TRACE_NONE}));
+}
+
 /* A step of 10 ms: 3.8 ms of work, which a call waits for with another inside of it; then one that waits for nothing. The last
  * step's have no work behind them. */
 static void put_step(struct trace_pack *k, uint64_t at)
 {
-	ck_assert(trace_pack_op(k, &(struct trace_op){.launched = at + MS / 10,
-					   .start = at + MS / 5,
-					   .end = at + 4 * MS,
-					   .node = 2,
-					   .class = CLASS_COMPUTE,
-					   .config = TRACE_NONE}));
+	put_op(k, at + MS / 5, at + 4 * MS);
 	put_call(k, at + MS, at + 3 * MS, 3, CLASS_STREAM_SYNC); /* inside the next */
 	put_call(k, at + MS / 2, at + MS / 10 * 41, 3, CLASS_STREAM_SYNC);
 	put_call(k, at + MS / 10 * 50, at + MS / 10 * 60, 4, CLASS_ALLOC); /* waits for nothing */
@@ -71,22 +76,42 @@ static void put_first(struct trace_pack *k)
 		k, &(struct trace_scope){.begin = MS, .end = 101 * MS, .node = 1}));
 }
 
-static void put_timeline(sqlite3 *db, bool warm_up, bool cut)
+static void put_names(struct trace_pack *k)
 {
-	struct trace_pack k = {0};
 	uint8_t hash[16];
-	uint32_t i, n;
-	void *bytes;
+	uint32_t i;
 
 	for (i = 0; i < 6; i++) {
 		memset(hash, 0, sizeof(hash));
 		hash[0] = (uint8_t)i;
 		hash[15] = 1;
-		ck_assert(trace_pack_node(&k, hash));
+		ck_assert(trace_pack_node(k, hash));
 	}
-	ck_assert(trace_pack_thread(&k, &(struct trace_thread){1, TRACE_NONE}));
-	ck_assert(trace_pack_stream(&k, &(struct trace_stream){0, 1, 7}));
-	ck_assert(trace_pack_text(&k, "flops16", 7));
+	ck_assert(trace_pack_thread(k, &(struct trace_thread){1, TRACE_NONE}));
+	ck_assert(trace_pack_stream(k, &(struct trace_stream){0, 1, 7}));
+	ck_assert(trace_pack_text(k, "flops16", 7));
+}
+
+static void put_trace(sqlite3 *db, struct trace_pack *k)
+{
+	uint32_t n;
+	void *bytes;
+
+	ck_assert_int_eq(trace_pack_seal(k, &bytes, &n), 0);
+	put_chunk(db,
+		"INSERT INTO trace(session,process,number,first,events,end_ns,bytes) "
+		"VALUES(7,1,0,0,180,0,?1)",
+		bytes, n);
+	free(bytes);
+	trace_pack_fini(k);
+}
+
+static void put_timeline(sqlite3 *db, bool warm_up, bool cut)
+{
+	struct trace_pack k = {0};
+	uint32_t i;
+
+	put_names(&k);
 	if (warm_up)
 		put_first(&k);
 	for (i = 0; i < STEPS; i++)
@@ -96,13 +121,27 @@ static void put_timeline(sqlite3 *db, bool warm_up, bool cut)
 						       .end = 901 * MS,
 						       .node = i,
 						       .flags = TRACE_OPEN}));
-	ck_assert_int_eq(trace_pack_seal(&k, &bytes, &n), 0);
-	put_chunk(db,
-		"INSERT INTO trace(session,process,number,first,events,end_ns,bytes) "
-		"VALUES(7,1,0,0,180,0,?1)",
-		bytes, n);
-	free(bytes);
-	trace_pack_fini(&k);
+	put_trace(db, &k);
+}
+
+/* Two calls that wait; behind each the GPU runs dry twice before the next call or the last work: 0.2 and 0.3 ms. */
+static void put_gaps(sqlite3 *db)
+{
+	struct trace_pack k = {0};
+	uint32_t i;
+
+	put_names(&k);
+	ck_assert(trace_pack_scope(
+		&k, &(struct trace_scope){.begin = MS, .end = 20 * MS, .node = 1}));
+	for (i = 0; i < 2; i++) {
+		const uint64_t at = MS + i * 9ull * MS;
+
+		put_op(&k, at, at + 3 * MS);
+		put_call(&k, at + 2 * MS, at + MS / 10 * 31, 3, CLASS_STREAM_SYNC);
+		put_op(&k, at + MS / 10 * 32, at + 5 * MS);
+		put_op(&k, at + MS / 10 * 53, at + 9 * MS);
+	}
+	put_trace(db, &k);
 }
 
 /* Four seconds of a GPU, whose counters are read each second time. */
@@ -213,11 +252,12 @@ START_TEST(facts_of_a_database)
 	ck_assert_uint_eq(s->calls, STEPS);
 	ck_assert_uint_eq(s->blocked_ns, STEPS * 3600000ull);
 	ck_assert_uint_eq(s->bubble_ns, (STEPS - 1) * 200000ull); /* up to the next call */
+	ck_assert_uint_eq(s->sure_ns, (STEPS - 1) * 200000ull);
 	ck_assert_uint_eq(s->gain_ns, (STEPS - 1) * 200000ull);
 	s = site(f->wait, "cudaEventSynchronize");
 	ck_assert_uint_eq(s->calls, STEPS);
 	ck_assert_uint_eq(s->bubble_ns, (STEPS - 1) * 6000000ull);
-	ck_assert_uint_eq(s->gain_ns, (STEPS - 1) * 150000ull); /* what it took, and a launch */
+	ck_assert_uint_eq(s->sure_ns, (STEPS - 1) * 150000ull); /* what it took, and a launch */
 
 	ck_assert_uint_eq(f->device->n, 1);
 	ck_assert(fabs(f->device->one[0].of[DEVICE_sm_clock].mean - 1490) < 1e-6);
@@ -225,6 +265,29 @@ START_TEST(facts_of_a_database)
 	ck_assert(f->device->one[0].of[DEVICE_held_by_heat].sum == 1.5e9);
 	facts_free(f);
 	profile_free(p);
+	sqlite3_close(db);
+}
+END_TEST
+
+/* A bubble ends at the next work; what a wait gives back at most is of all gaps up to the next wait. */
+START_TEST(gaps_behind_a_wait)
+{
+	sqlite3 *db = session();
+	const struct profile_select all = {0};
+	const struct wait_site *s;
+	struct export_left left;
+	struct waits *w;
+	struct err e;
+
+	help_exec(db, "DELETE FROM trace");
+	put_gaps(db);
+	ck_assert_int_eq(waits_read(db, 7, &all, NULL, &left, &w, &e), 0);
+	s = site(w, "cudaStreamSynchronize");
+	ck_assert_uint_eq(s->calls, 2);
+	ck_assert_uint_eq(s->bubble_ns, 2 * 200000);
+	ck_assert_uint_eq(s->sure_ns, 2 * 200000);
+	ck_assert_uint_eq(s->gain_ns, 2 * 500000);
+	waits_free(w);
 	sqlite3_close(db);
 }
 END_TEST
@@ -732,6 +795,7 @@ END_TEST
 
 #define TESTS(X)                    \
 	X(facts_of_a_database)      \
+	X(gaps_behind_a_wait)       \
 	X(a_warm_up)                \
 	X(a_start)                  \
 	X(much_is_lost)             \

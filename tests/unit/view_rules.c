@@ -35,7 +35,7 @@ static void fault_cpu_gpu_sync(struct made *m)
 	m->site[1].calls = STEPS * 50;
 	m->site[1].blocked_ns = (uint64_t)(STEPS * 6 * MS);
 	m->site[1].bubble_ns = (uint64_t)(STEPS * 4 * MS);
-	m->site[1].gain_ns = (uint64_t)(STEPS * 3.9 * MS);
+	m->site[1].sure_ns = m->site[1].gain_ns = (uint64_t)(STEPS * 3.9 * MS);
 	put(m, m->wait, m->sync, STEPS * 6 * MS);
 }
 

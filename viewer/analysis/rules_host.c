@@ -100,22 +100,22 @@ static uint32_t node_of(const struct facts *f, const struct waits *w, uint32_t s
 	return at;
 }
 
-/* Sites that stand in a step, by what they would give back; *ret_in: the first is the worst. */
+/* Sites that stand in a step, the worst first. */
 static uint32_t worst_sites(
-	const struct facts *f, uint32_t ret[PLACES], double *ret_gain, double *ret_blocked)
+	const struct facts *f, uint32_t ret[PLACES], double *ret_sure, double *ret_blocked)
 {
 	const struct waits *w = f->wait;
 	uint32_t i, k, m, n = 0;
 
-	*ret_gain = *ret_blocked = 0;
+	*ret_sure = *ret_blocked = 0;
 	for (i = 0; i < w->n; i++) {
 		const uint32_t node = w->site[i].calls > 0 ? node_of(f, w, i) : PROFILE_NONE;
 
 		if (node == PROFILE_NONE || f->node[node].step == PROFILE_NONE)
 			continue;
-		*ret_gain += (double)w->site[i].gain_ns;
+		*ret_sure += (double)w->site[i].sure_ns;
 		*ret_blocked += (double)w->site[i].blocked_ns;
-		for (k = 0; k < n && w->site[ret[k]].gain_ns >= w->site[i].gain_ns; k++)
+		for (k = 0; k < n && w->site[ret[k]].sure_ns >= w->site[i].sure_ns; k++)
 			;
 		if (k == PLACES)
 			continue;
@@ -131,16 +131,16 @@ static void say_sites(struct judge *j)
 {
 	const struct facts *f = j->f;
 	uint32_t site[PLACES], n, k;
-	double gain, blocked;
+	double sure, blocked;
 
-	n = worst_sites(f, site, &gain, &blocked);
-	if (100 * gain < j->threshold * f->step_ns) {
+	n = worst_sites(f, site, &sure, &blocked);
+	if (100 * sure < j->threshold * f->step_ns) {
 		if (blocked >= WORTH * f->step_ns)
 			judge_note(j,
 				"the host waits %.1f%% %s, and %.1f%% behind that the GPU was "
 				"idle: harmless",
 				100 * blocked / f->step_ns, whole_words(f->whole),
-				100 * gain / f->step_ns);
+				100 * sure / f->step_ns);
 		return;
 	}
 	for (k = 0; k < n; k++) {
@@ -148,11 +148,11 @@ static void say_sites(struct judge *j)
 		const double calls = (double)s->calls;
 		struct time_words each, bubble;
 
-		if ((double)s->gain_ns < 0.1 * gain)
+		if ((double)s->sure_ns < 0.1 * sure)
 			continue;
 		judge_say(j,
 			(struct verdict){.node = node_of(f, f->wait, site[k]),
-				.share = (double)s->gain_ns / f->step_ns,
+				.share = (double)s->sure_ns / f->step_ns,
 				.gain_ns = (double)s->gain_ns},
 			"%.1f times %s the host waits for the GPU, %s each; behind that "
 			"the GPU has nothing to do for %s.",

@@ -105,31 +105,64 @@ static bool is_warm(const struct reading *r, const struct call *c)
 	return false;
 }
 
-/* What of the idle time between `dry` and the next operation is this call's. */
-static void add_call(
-	struct reading *r, const struct call *c, uint64_t dry, uint64_t next, uint64_t next_call)
-{
-	struct wait_site *s = &r->w->site[c->node];
-	const uint64_t from = dry > c->begin_ns ? dry : c->begin_ns,
-		       to = next < next_call ? next : next_call, took = c->end_ns - c->begin_ns;
-	const uint64_t bubble = to != UINT64_MAX && to > from ? to - from : 0;
+/* The GPU's work of a process in order, up to where it was looked at; and the call that waited last. */
+struct look {
+	struct works_cursor at;
+	struct busy_work op; /* the next one, if there are more */
+	bool more;
+	uint64_t dry;           /* when the work so far has ended */
+	uint64_t idle;          /* how long there was none since the call */
+	struct wait_site *site; /* of the call, NULL: it does not count */
+	uint64_t most;          /* that it may give back */
+};
 
-	s->calls++;
-	s->blocked_ns += took;
-	s->bubble_ns += bubble;
-	s->gain_ns += bubble < took + WAIT_RELAUNCH_NS ? bubble : took + WAIT_RELAUNCH_NS;
+static void look_until(struct look *k, uint64_t ns)
+{
+	for (; k->more && k->op.begin <= ns; k->more = works_next(&k->at, &k->op)) {
+		k->idle += k->op.begin > k->dry ? k->op.begin - k->dry : 0;
+		k->dry = k->op.end > k->dry ? k->op.end : k->dry;
+	}
 }
 
-/* Calls by their begin; one inside of another is part of it. What runs when a call comes back it did not
- * wait for, and no bubble is its. */
+/* Had it not waited, all that the host does up to the next such call would have been so much earlier: of
+ * the time without work it is no more than that, and what the next launch takes. */
+static void call_gives(struct look *k, uint64_t next_call)
+{
+	look_until(k, next_call);
+	if (k->more && next_call > k->dry) /* behind the last work nothing waits */
+		k->idle += next_call - k->dry;
+	if (k->site != NULL)
+		k->site->gain_ns += k->idle < k->most ? k->idle : k->most;
+	k->site = NULL;
+}
+
+/* What runs when a call comes back it did not wait for, and no idle time is its. */
+static void call_ends(
+	struct look *k, const struct call *c, uint64_t next_call, struct wait_site *site)
+{
+	const uint64_t took = c->end_ns - c->begin_ns;
+	uint64_t next, bubble;
+
+	look_until(k, c->end_ns);
+	site->calls++;
+	site->blocked_ns += took;
+	k->site = k->dry <= c->end_ns ? site : NULL;
+	k->most = took + WAIT_RELAUNCH_NS;
+	k->idle = 0;
+	k->dry = k->dry > c->begin_ns ? k->dry : c->begin_ns;
+	next = k->op.begin < next_call ? k->op.begin : next_call;
+	bubble = k->site != NULL && k->more && next > k->dry ? next - k->dry : 0;
+	site->bubble_ns += bubble;
+	site->sure_ns += bubble < k->most ? bubble : k->most;
+}
+
+/* Calls by their begin; one inside of another is part of it. */
 static void on_process_end(struct timeline *w)
 {
 	struct reading *r = w->mine;
-	struct works_cursor at;
-	struct busy_work op;
-	uint64_t dry = 0, done = 0;
-	uint32_t i, k;
-	bool more;
+	struct look k = {0};
+	uint64_t done = 0;
+	uint32_t i, n;
 
 	(void)spans_settle(&r->spans);
 	r->failed |= r->spans.failed;
@@ -140,22 +173,22 @@ static void on_process_end(struct timeline *w)
 		return;
 	}
 	qsort(r->call, r->n_calls, sizeof(*r->call), by_call);
-	works_first(&at, &r->op);
-	more = works_next(&at, &op);
+	works_first(&k.at, &r->op);
+	k.more = works_next(&k.at, &k.op);
 	for (i = 0; i < r->n_calls; i++) {
 		const struct call *c = &r->call[i];
 
 		if (c->end_ns <= done) /* threads side by side wait for the same */
 			continue;
-		for (; more && op.begin <= c->end_ns; more = works_next(&at, &op))
-			dry = op.end > dry ? op.end : dry;
-		for (k = i + 1; k < r->n_calls && r->call[k].begin_ns < c->end_ns; k++)
+		call_gives(&k, c->begin_ns);
+		for (n = i + 1; n < r->n_calls && r->call[n].begin_ns < c->end_ns; n++)
 			;
 		if (spans_clip(&r->spans, c->begin_ns, c->begin_ns + 1) > 0 && !is_warm(r, c))
-			add_call(r, c, dry, more && dry <= c->end_ns ? op.begin : 0,
-				k < r->n_calls ? r->call[k].begin_ns : UINT64_MAX);
+			call_ends(&k, c, n < r->n_calls ? r->call[n].begin_ns : UINT64_MAX,
+				&r->w->site[c->node]);
 		done = c->end_ns;
 	}
+	call_gives(&k, UINT64_MAX);
 }
 
 static uint64_t times(uint64_t n, double factor)
@@ -179,6 +212,7 @@ static void on_close(struct timeline *w)
 			site->calls = times(site->calls, factor);
 			site->blocked_ns = times(site->blocked_ns, factor);
 			site->bubble_ns = times(site->bubble_ns, factor);
+			site->sure_ns = times(site->sure_ns, factor);
 			site->gain_ns = times(site->gain_ns, factor);
 		}
 		site->parent =

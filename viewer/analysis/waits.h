@@ -25,8 +25,9 @@ struct wait_site {
 	uint64_t calls, blocked_ns; /* of calls on it */
 	uint64_t bubble_ns; /* no operation of its process ran, from when the GPU ran dry in or
 				       behind the call to the next operation or the next such call */
-	uint64_t
-		gain_ns; /* of a call's bubble no more than the call took, and as long as the next launch may take */
+	/* Of a call's bubble, and of all time up to the next such call without an operation, no more than the
+	 * call took, and as long as the next launch may take: what is its doing, and the most it gives back. */
+	uint64_t sure_ns, gain_ns;
 };
 
 struct waits {
