@@ -113,7 +113,7 @@ struct look {
 	uint64_t dry;           /* when the work so far has ended */
 	uint64_t idle;          /* how long there was none since the call */
 	struct wait_site *site; /* of the call, NULL: it does not count */
-	uint64_t most;          /* that it may give back */
+	uint64_t sure, most;    /* of its bubble, and what it may give back */
 };
 
 static void look_until(struct look *k, uint64_t ns)
@@ -131,8 +131,9 @@ static void call_gives(struct look *k, uint64_t next_call)
 	look_until(k, next_call);
 	if (k->more && next_call > k->dry) /* behind the last work nothing waits */
 		k->idle += next_call - k->dry;
-	if (k->site != NULL)
-		k->site->gain_ns += k->idle < k->most ? k->idle : k->most;
+	k->idle = k->idle < k->most ? k->idle : k->most;
+	if (k->site != NULL) /* a call of another thread may have begun before the bubble did */
+		k->site->gain_ns += k->idle > k->sure ? k->idle : k->sure;
 	k->site = NULL;
 }
 
@@ -153,7 +154,8 @@ static void call_ends(
 	next = k->op.begin < next_call ? k->op.begin : next_call;
 	bubble = k->site != NULL && k->more && next > k->dry ? next - k->dry : 0;
 	site->bubble_ns += bubble;
-	site->sure_ns += bubble < k->most ? bubble : k->most;
+	k->sure = bubble < k->most ? bubble : k->most;
+	site->sure_ns += k->sure;
 }
 
 /* Calls by their begin; one inside of another is part of it. */
