@@ -386,3 +386,5 @@ libc.pthread_join(pthread, None)
     events, _ = timeline(world, "s")
     named = [e["args"]["name"] for e in of(events, "M") if e["name"] == "thread_name"]
     assert {"loader", "lööööööö", "Thread-7 (fetch", "bad?", "library's"} <= set(named), named
+    r = world.view("steps", "s", check=False)
+    assert r.returncode == 1 and "--scope NAME takes others (--scope 'work': entered 5 times)" in r.stderr, r.stderr

@@ -476,15 +476,42 @@ static int read_it(void *arg, struct sqlite3 *db, int64_t id, const struct profi
 	return r;
 }
 
-static int found_none(struct run *run)
+/* The outermost scope that was entered the most often: it may be the loop. */
+static uint32_t often(const struct profile *p, double *ret_calls)
 {
+	const uint32_t calls = profile_find_metric(p, "calls");
+	uint32_t i, most = PROFILE_NONE;
+
+	*ret_calls = 2;
+	for (i = calls == PROFILE_NONE ? p->n_nodes : 1; i < p->n_nodes; i++) {
+		const double n = value_number(profile_value(p, i, calls));
+
+		if (p->node[i].depth == 1 && p->node[i].kind == NODE_SCOPE && n > *ret_calls) {
+			most = i;
+			*ret_calls = n;
+		}
+	}
+	return most;
+}
+
+static int found_none(struct run *run, const struct profile *p)
+{
+	double calls;
+	const uint32_t most = often(p, &calls);
+
 	if (run_part(run))
 		return err_set(&run->e, -ENOENT,
 			"no step lies there; without --window, --step, --scope and --every all "
 			"steps are shown");
+	if (most == PROFILE_NONE)
+		return err_set(&run->e, -ENOENT,
+			"it has no steps (scopes named `step`, `step N` or `ProfilerStep#N`); "
+			"--scope NAME takes others, --every 1 each second of a timeline");
 	return err_set(&run->e, -ENOENT,
 		"it has no steps (scopes named `step`, `step N` or `ProfilerStep#N`); --scope NAME "
-		"takes others, --every 1 each second of a timeline");
+		"takes others (--scope '%s': entered %.0f times), --every 1 each second of a "
+		"timeline",
+		p->node[most].name, calls);
 }
 
 int view_steps(struct run *run)
@@ -495,7 +522,7 @@ int view_steps(struct run *run)
 
 	w.p = p;
 	if (r == 0 && w.k->n == 0)
-		r = found_none(run);
+		r = found_none(run, p);
 	if (r == 0)
 		r = put(&w);
 	free(w.row);
