@@ -402,6 +402,7 @@ def test_a_wrong_ending_says_which_there_are(world):
     r = world.view("export", GOLDEN / "frames.hatchet", "-o", "x.xyz", check=False)
     assert r.returncode == 2 and ".pb.gz" in r.stderr and "-f" in r.stderr
     assert not (world.home / "x.xyz").exists()
+    assert "\n  csv_kernels      .kernels.csv      tree      a row a kernel\n" in world.view("help", "export").stdout
 
 
 class Perfetto:

@@ -259,7 +259,7 @@ static void formats_help(struct text *t)
 #define X(name, from, read, whose, ending, readers)                          \
 	snprintf(left, sizeof(left), "  %-15s  .%-16s %-9s ", #name, ending, \
 		from_words[format_from(FORMAT_##name)]);                     \
-	term_help(t, left, 46, readers);
+	term_help(t, left, 47, readers);
 	FORMATS(X)
 #undef X
 }
