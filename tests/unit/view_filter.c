@@ -291,6 +291,8 @@ START_TEST(names_are_harmless)
 		{"gr\xc3\xb6\xc3\x9f", 0, false, "gr\\u00f6\\u00df"},
 		{"abcdefghijklmnopqrstuvwxyz", 10, false, "abcdef~xyz"},
 		{"abcdefghij", 10, false, "abcdefghij"},
+		{"/env/lib/nn/module.py:1783@_call_impl", 27, false, "~/module.py:1783@_call_impl"},
+		{"/bin/python3 a.py me@host", 12, false, "/bin/py~host"},
 	};
 	size_t i;
 	char *s;

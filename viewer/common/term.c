@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT. term.c: what the terminal can show: colours, glyphs, width. */
 #include "term.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <langinfo.h>
 #include <math.h>
@@ -171,8 +172,21 @@ static void cut(
 	text_str(t, at);
 }
 
+/* A Python frame, "/folder/file:line@function": what is in front says the least. */
+static bool is_frame(const char *name)
+{
+	const char *at = strrchr(name, '@');
+
+	if (*name != '/' || at == NULL)
+		return false;
+	while (isdigit((unsigned char)at[-1]))
+		at--;
+	return at[-1] == ':';
+}
+
 void term_name(const struct term *term, struct text *t, const char *name, uint32_t width)
 {
+	const uint32_t head = width < 8 || is_frame(name) ? 0 : (width - 1) * 2 / 3;
 	struct text visible = {0};
 	size_t n = plain_bytes(name);
 	char *s;
@@ -187,7 +201,7 @@ void term_name(const struct term *term, struct text *t, const char *name, uint32
 		return;
 	}
 	if (width >= 8 && term_width(s) > width)
-		cut(term, t, s, (width - 1) * 2 / 3, (width - 1) - (width - 1) * 2 / 3);
+		cut(term, t, s, head, width - 1 - head);
 	else
 		text_add(t, s, n);
 	free(s);

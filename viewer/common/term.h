@@ -32,7 +32,7 @@ void term_style(
 enum term_style term_heat(double share); /* of the whole, 0 to 1; NAN: plain */
 
 /* A name from a job: control characters and escape sequences are made visible (\x1b), and what does
- * not fit in `width` columns (0: all does) is cut in the middle. */
+ * not fit in `width` columns (0: all does) is cut in the middle, a Python frame in front. */
 void term_name(const struct term *term, struct text *t, const char *name, uint32_t width);
 uint32_t term_width(const char *utf8); /* columns */
 uint32_t term_line_width(
