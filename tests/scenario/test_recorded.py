@@ -71,6 +71,13 @@ def test_the_rank_that_others_wait_for(tmp_path):
     assert "Rank 3 comes last" in words["words"] and "h.1 / extra" in words["where"]
 
 
+def test_so_many_rows_of_the_series(tmp_path):
+    file = tmp_path / "x.protond"
+    file.write_bytes(gzip.decompress((ROOT / "tests/recorded/fault-sync.protond.gz").read_bytes()))
+    lines = subprocess.run([BUILD / "bin/protonview", "series", file, "-n", "2"], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["SERIES", "allocated", "peak", "26"] and "more; -n N shows N" in lines[-1]
+
+
 @pytest.mark.parametrize("name", ["fault-alloc", "ranks-slow_rank"])
 def test_a_locale_without_utf8_is_given_none(tmp_path, name):
     """No name of these is in other letters, so what is beyond ASCII would be ours."""

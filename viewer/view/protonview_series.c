@@ -121,15 +121,23 @@ static void print_list(struct run *run, const struct series *s)
 		{"UNIT", false, 0, 4}, {"OF", false, 0, 5}, {"N", true, 0, 3},
 		{"LEAST", true, 0, 0}, {"MEAN", true, 0, 0}, {"MOST", true, 0, 0},
 		{"LAST", true, 0, 2}, {"OVER TIME", false, 0, 1}};
+	/* with NAME, -n is of its points */
+	const uint32_t most = run->o.n_args < 2 && run_given(run, OPT_ROWS) ? run->print.rows : 0;
+	const size_t from = run->out.n;
 	struct grid g;
-	uint32_t i;
+	uint32_t i, rows = 0;
 
 	grid_init(&g, columns, sizeof(columns) / sizeof(*columns));
 	for (i = 0; i < s->n; i++)
-		if (is_asked_for(run, &s->one[i]))
+		if (is_asked_for(run, &s->one[i]) && (rows++ < most || most == 0))
 			list_row(run, &g, &s->one[i]);
 	print_grid(&run->out, &run->term, &g);
 	grid_fini(&g);
+	if (run->term.utf8 && !run->out.failed &&
+		memmem(run->out.s + from, run->out.n - from, "↑", strlen("↑")) != NULL)
+		text_str(&run->out, "↑: far above the rest\n");
+	if (most != 0 && rows > most)
+		text_fmt(&run->out, "%u more; -n N shows N, -n 0 all\n", rows - most);
 }
 
 /* --- point by point */
@@ -161,9 +169,10 @@ static void print_points(struct run *run, const struct series *s)
 	}
 	print_grid(&run->out, &run->term, &g);
 	grid_fini(&g);
-	if (left > 0)
-		text_fmt(&run->out, "%u more points: -n 0 shows all, -o FILE.csv writes them\n",
-			left);
+	if (left > 0) {
+		term_count(&run->out, left, "more point", "more points");
+		text_str(&run->out, ": -n 0 shows all, -o FILE.csv writes them\n");
+	}
 }
 
 static void json(struct run *run, const struct series *s)
