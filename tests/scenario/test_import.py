@@ -295,7 +295,7 @@ def test_gpu_work_comes_back(world, gz):
 def test_hatchet(world, file):
     """A tree is the same tree, read as it is and imported."""
     new, r = imported(world, file)
-    assert "source=hatchet" in r.stdout
+    assert "source=hatchet" in r.stdout and "nodes read" in r.stdout and " 0  " not in r.stdout
     for sql in ("select path, kind, class, gpu_time_ns, cpu_time_ns, count, calls from nodes", "select path, m.name, value from metrics m join nodes using (node)"):
         assert sorted(map(str, ask(world, new, sql))) == sorted(map(str, ask(world, file, sql)))
     assert world.view("sql", new, "select * from kernels", check=False).returncode != 0, "a tree has no timeline"

@@ -15,14 +15,15 @@
 
 static void line(struct run *run, uint64_t n, const char *words)
 {
+	const size_t from = run->out.n;
+
 	text_fmt(&run->out, "%12llu  %s\n", (unsigned long long)n, words);
+	term_wrap(&run->term, &run->out, from, 14);
 }
 
-static void report(struct run *run, const struct import_taken *t)
+/* What there is of events; a tree has none. */
+static void report_events(struct run *run, const struct import_taken *t)
 {
-	uint32_t i;
-
-	text_fmt(&run->out, "source=%s\n", t->source);
 	line(run, t->events, "events read");
 	line(run, t->scopes, "scopes");
 	line(run, t->calls, "of them calls that wait for the GPU, or may");
@@ -31,6 +32,17 @@ static void report(struct run *run, const struct import_taken *t)
 	line(run, t->copies, "copies and memsets");
 	line(run, t->matched, "launches with their GPU work");
 	line(run, t->unmatched, "launches without");
+}
+
+static void report(struct run *run, const struct import_taken *t)
+{
+	uint32_t i;
+
+	text_fmt(&run->out, "source=%s\n", t->source);
+	if (strcmp(t->source, "hatchet") == 0)
+		line(run, t->events, "nodes read");
+	else
+		report_events(run, t);
 	for (i = 0; i < LEFT_MAX; i++)
 		if (t->left[i] > 0)
 			line(run, t->left[i], import_left_words[i]);
