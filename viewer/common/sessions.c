@@ -167,7 +167,10 @@ void session_say(const char *ref, const struct pick_row *row)
 	session_words(row, words, sizeof(words));
 	(void)clock_gettime(CLOCK_REALTIME, &now);
 	s = now.tv_sec - since / 1000000000;
-	text_duration((double)s, ago);
+	if (s < 120)
+		snprintf(ago, sizeof(ago), "%lld s", (long long)s);
+	else
+		text_duration((double)s, ago);
 	text_say("%s is %s%s, %s%s %s%s%s", ref, words,
 		strcmp(row->source, "auto") == 0 ? " (automatic)" : "",
 		row->ended_ns != 0 ? "" : row->state, row->ended_ns != 0 ? "ended" : ", began",

@@ -112,8 +112,7 @@ int view_streams(struct run *run)
 	int r = sheet_source(run, streams_read, &v, &p);
 
 	if (r == 0 && v.n == 0)
-		r = err_set(&run->e, -ENOENT,
-			"no work of a GPU is in that part of the timeline; %s",
+		r = err_set(&run->e, -ENOENT, "no work of a GPU is in it; %s",
 			p->head.gpu_why != NULL ? p->head.gpu_why
 						: "`protonview tree` shows what was recorded");
 	if (r == 0)
