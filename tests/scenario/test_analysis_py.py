@@ -110,6 +110,15 @@ def test_answers_as_python(world):
     assert got["label"] == " _<b>\\$x_1\\$\ufffd</b>" + "y" * 18 + "…" + "y" * 15
 
 
+@pytest.mark.skipif(SANITIZED, reason="this Python is not instrumented")
+@pytest.mark.parametrize("before", [[], ["run", "-q", "-b", "none", "--", BUILD / "bin/protond-demo"]], ids=["no database", "another's session"])
+def test_a_check_of_a_process_without_a_session(world, before):
+    if before:
+        world.ctl(*before)
+    r = subprocess.run([sys.executable, "-c", "import protond; protond.check()"], env=python_env(world), capture_output=True, text=True)
+    assert "Failed: nothing was recorded of this process: " in r.stderr, r.stderr
+
+
 DRAWS = """
 import json, sys, matplotlib
 matplotlib.use("Agg")

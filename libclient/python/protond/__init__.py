@@ -42,15 +42,20 @@ def parse(metrics, filename, include=None, exclude=None, threshold=None):
 
 def check(source=None, *, max_idle=None, gate="HIGH", db=None):
     """analysis.check() of the newest session in which this process is or was (None), for a script's own test: raises
-    analysis.Failed where a verdict is of severity `gate` or worse, or the GPUs were idle for more than the share `max_idle` of
-    the time. Else the Analysis; None where protond is disabled (PROTOND_DISABLE=1), as nothing was recorded then. Of one that
+    analysis.Failed where a verdict is of severity `gate` or worse, the GPUs were idle for more than the share `max_idle` of the
+    time, or nothing was recorded. Else the Analysis; None where protond is disabled (PROTOND_DISABLE=1), as nothing was recorded then. Of one that
     goes on, as under `protonctl run`, what there is so far, and verdicts of its tree alone: finalize() it before, if it may end.
     """
     if _api._disabled():
         return None
     import os
     from . import analysis
-    return analysis.check(source or f"@job:{os.getpid()}", max_idle=max_idle, gate=gate, db=db)
+    try:
+        return analysis.check(source or f"@job:{os.getpid()}", max_idle=max_idle, gate=gate, db=db)
+    except _api.Error as e:
+        if source or not str(e).startswith(("no session ", "nothing has been recorded")):
+            raise
+    raise analysis.Failed("nothing was recorded of this process: begin with protond.start(), or run it under `protonctl run`", [])
 
 
 def __getattr__(name):
