@@ -43,6 +43,7 @@ def test_how_long_it_stays(world):
     world.ctl("daemon", "stop")
     world.ctl("run", "-q", "--", "true")
     assert daemons(world)[0]["idle_exit_s"] == 60
+    assert "one that stays" in world.ctl("daemon", "start").stdout
 
 
 def test_one_that_does_not_answer(world):

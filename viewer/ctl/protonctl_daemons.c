@@ -90,6 +90,8 @@ static int start(struct ctl *c)
 	} else {
 		puts(started ? "started" : "runs already");
 		put_daemon(rpc_daemon(rpc), r.result);
+		if (!started && wire_u64_or(r.result, "idle_exit_s", 0) > 0)
+			puts("            `protonctl daemon stop`, then `start`: one that stays");
 	}
 	rpc_reply_free(&r);
 	rpc_close(rpc);
