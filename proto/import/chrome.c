@@ -26,6 +26,7 @@ enum meaning {
 	IS_COPY,
 	IS_SET,
 	IS_SYNC,
+	IS_RECORD,
 	IS_LEFT
 };
 
@@ -51,7 +52,7 @@ static const struct category {
 	{"Memset",              IS_SET,    0, false},
 	{"gpu_user_annotation", IS_LEFT,   LEFT_PROJECTIONS, true},
 	{"cuda_sync",           IS_SYNC,   0, false},
-	{"cuda_event",          IS_LEFT,   LEFT_WAITS, true},
+	{"cuda_event",          IS_RECORD, 0, true},
 	{"overhead",            IS_LEFT,   LEFT_WAITS, true},
 	{"Trace",               IS_LEFT,   LEFT_PROJECTIONS, true},
 };
@@ -80,7 +81,8 @@ struct args {
 	struct json_slice call_stack, name, labels, grid, block, metrics;
 	struct json_slice kernel, copy, set, module, hlo; /* XLA's */
 	struct json_slice event;                          /* our own: "0x…" */
-	int64_t wait_event, correlation, device, context, stream, bytes, registers, shared, graph;
+	int64_t event_id, wait_stream, wait_record;       /* the last: its record's correlation */
+	int64_t correlation, device, context, stream, bytes, registers, shared, graph;
 	uint8_t flags;
 	bool is_graph;
 };
@@ -131,6 +133,11 @@ static uint32_t clamp32(int64_t v)
 	return v < 0 ? 0 : v < UINT32_MAX ? (uint32_t)v : UINT32_MAX - 1;
 }
 
+static uint32_t stream_of(int64_t v)
+{
+	return v >= 0 && v < UINT32_MAX ? (uint32_t)v : UINT32_MAX;
+}
+
 /* --- args */
 
 static void take_arg(struct args *a, struct json_slice key, struct json_slice v)
@@ -141,7 +148,8 @@ static void take_arg(struct args *a, struct json_slice key, struct json_slice v)
 		{"stream", &a->stream}, {"bytes", &a->bytes}, {"registers per thread", &a->registers},
 		{"shared memory", &a->shared}, {"graph id", &a->graph},
 		{"correlation_id", &a->correlation}, {"cuda_graph_id", &a->graph},
-		{"wait_on_cuda_event_id", &a->wait_event}};
+		{"wait_on_cuda_event_id", &a->event_id}, {"event_id", &a->event_id},
+		{"wait_on_stream", &a->wait_stream}, {"wait_on_cuda_event_record_corr_id", &a->wait_record}};
 	const struct { const char *word; struct json_slice *slice; } slices[] = {
 		{"call_stack", &a->call_stack}, {"name", &a->name}, {"labels", &a->labels},
 		{"grid", &a->grid}, {"block", &a->block}, {"metrics", &a->metrics},
@@ -170,7 +178,7 @@ static bool read_args(struct json_slice of, struct args *ret)
 	struct json j = json_of(of);
 	struct json_slice key, v;
 
-	*ret = (struct args){.correlation = -1, .device = -1, .stream = -1};
+	*ret = (struct args){.correlation = -1, .device = -1, .stream = -1, .wait_stream = -1};
 	if (of.n == 0 || !json_open(&j, '{'))
 		return true;
 	while (json_next(&j, '}', &key, &v))
@@ -383,7 +391,7 @@ static int take_slice(
 /* A record of waiting: Kineto's, beside the call's own row, or the call itself, as our own traces have it. */
 static int take_sync(struct chrome *c, const struct event *ev, const struct args *a)
 {
-	struct stage_sync x = {.correlation = a->correlation, .stream = UINT32_MAX};
+	struct stage_sync x = {.correlation = a->correlation, .stream = stream_of(a->stream)};
 	uint32_t thread, name;
 	int64_t length;
 	int r = name_of(c, ev->name, &name);
@@ -405,13 +413,32 @@ static int take_sync(struct chrome *c, const struct event *ev, const struct args
 	}
 	if (r < 0)
 		return r;
-	if (a->stream >= 0 && a->stream < UINT32_MAX)
-		x.stream = (uint32_t)a->stream;
-	if (a->wait_event > 0)
-		x.event = (uint64_t)a->wait_event;
+	if (a->event_id > 0)
+		x.event = (uint64_t)a->event_id;
 	else if (a->event.n > 3 && memcmp(a->event.s, "\"0x", 3) == 0)
 		x.event = strtoull(a->event.s + 1, NULL, 16); /* to its quote */
-	return stage_sync(c->s, &x);
+	r = stage_sync(c->s, &x);
+	if (r < 0 || a->wait_record <= 0)
+		return r;
+	x.stream = stream_of(a->wait_stream);
+	x.correlation = a->wait_record;
+	x.hearsay = true;
+	return stage_recorded(c->s, &x);
+}
+
+/* Its time is the GPU's, or none. */
+static int take_record(struct chrome *c, const struct event *ev, const struct args *a)
+{
+	struct stage_sync x = {.correlation = a->correlation,
+		.stream = stream_of(a->stream),
+		.event = a->event_id > 0 ? (uint64_t)a->event_id : 0};
+	uint32_t thread;
+	int r = thread_of(c, ev, &thread);
+
+	if (r < 0)
+		return r;
+	x.process = c->s->thread[thread].process;
+	return stage_recorded(c->s, &x);
 }
 
 /* Values at the moment of x, in what is open then: they wait for no end. */
@@ -593,6 +620,8 @@ static int take_phase(struct chrome *c, const struct event *ev, const struct arg
 		return left(c, cat->left);
 	if (is == IS_SYNC)
 		return ph == 'X' ? take_sync(c, ev, a) : left(c, LEFT_WAITS);
+	if (is == IS_RECORD)
+		return take_record(c, ev, a);
 	if (ph == 'X' && (is == IS_KERNEL || is == IS_COPY || is == IS_SET))
 		return take_op(c, ev, is, a);
 	if (ph == 'X')

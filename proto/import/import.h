@@ -17,7 +17,7 @@ struct sqlite3;
 	X(INSTANTS,    "instants: they have no duration")                                          \
 	X(FLOWS,       "arrows: launches are found by their correlation, where there is one")      \
 	X(PROJECTIONS, "projections of scopes onto the GPU: the scopes themselves are here")       \
-	X(WAITS,       "records of waiting whose call the file does not have, and of the profiler's own work") \
+	X(WAITS,       "records of waiting and of events whose call the file does not have, and of the profiler's own work") \
 	X(BROKEN,      "events without a usable time: missing, or not a time")     \
 	X(UNNAMED,     "events of a kind that is not known")                                       \
 	X(OPEN,        "scopes that began or ended, but not both")                                 \

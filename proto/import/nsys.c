@@ -92,6 +92,21 @@ static uint32_t number32(struct nsys *n, int i)
 	return v < 0 ? 0 : v < UINT32_MAX ? (uint32_t)v : UINT32_MAX - 1;
 }
 
+/* A number of CUPTI's that may be its word for none; UINT32_MAX. */
+static uint32_t id_at(struct nsys *n, int i)
+{
+	const int64_t v = known(n, i) ? number(n, i) : -1;
+
+	return v >= 0 && v < UINT32_MAX ? (uint32_t)v : UINT32_MAX;
+}
+
+static uint64_t event_at(struct nsys *n, int i)
+{
+	const uint32_t id = id_at(n, i);
+
+	return id < UINT32_MAX ? id : 0;
+}
+
 /* --- names */
 
 static int name_of(struct nsys *n, const void *text, int bytes, uint32_t *ret)
@@ -283,18 +298,24 @@ static int on_sync(struct nsys *n)
 	const uint32_t type = number32(n, 6);
 	struct stage_sync x = {.begin = number(n, 0),
 		.end = known(n, 1) ? number(n, 1) : INT64_MIN,
-		.stream = UINT32_MAX,
+		.event = event_at(n, 5),
 		.correlation = number(n, 2),
 		.class = type < sizeof(classes) ? classes[type] : CLASS_CPU};
 	int r = process_of(n, 3, &x.process);
 
 	n->s->taken.events++;
-	if (known(n, 4) && x.class != CLASS_DEVICE_SYNC && number(n, 4) >= 0 &&
-		number(n, 4) < UINT32_MAX)
-		x.stream = (uint32_t)number(n, 4);
-	if (known(n, 5) && number(n, 5) > 0 && number(n, 5) < UINT32_MAX)
-		x.event = (uint64_t)number(n, 5);
+	x.stream = x.class == CLASS_DEVICE_SYNC ? UINT32_MAX : id_at(n, 4);
 	return r < 0 ? r : stage_sync(n->s, &x);
+}
+
+static int on_record(struct nsys *n)
+{
+	struct stage_sync x = {
+		.stream = id_at(n, 2), .event = event_at(n, 3), .correlation = number(n, 0)};
+	int r = process_of(n, 1, &x.process);
+
+	n->s->taken.events++;
+	return r < 0 ? r : stage_recorded(n->s, &x);
 }
 
 static int on_copy(struct nsys *n)
@@ -350,6 +371,7 @@ static int read_tables(struct nsys *n)
 		{"CUPTI_ACTIVITY_KIND_RUNTIME", on_call, {"start", "end", "correlationId", "globalTid", "nameId"}},
 		{"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", on_sync, {"start", "end", "correlationId", "globalPid",
 			"streamId", "eventId", "syncType"}},
+		{"CUPTI_ACTIVITY_KIND_CUDA_EVENT", on_record, {"correlationId", "globalPid", "streamId", "eventId"}},
 		{"NVTX_EVENTS", on_range, {"start", "end", "eventType", "text", "textId", "globalTid"}},
 		{"CUPTI_ACTIVITY_KIND_KERNEL", on_kernel, {WORK, "demangledName", "shortName", "gridX",
 			"gridY", "gridZ", "blockX", "blockY", "blockZ", "registersPerThread",

@@ -581,8 +581,8 @@ static int slices(struct walk *w)
 			&w->sync);
 	if (r == 0)
 		r = stage_prepare(w->s,
-			"UPDATE scratch.sync SET used=1 WHERE process=? AND correlation=? AND"
-			" class=? AND begin=? AND NOT used",
+			"UPDATE scratch.sync SET unused=0 WHERE process=? AND correlation=? AND"
+			" class=? AND begin=? AND unused",
 			&w->found);
 	if (r == 0)
 		r = own_syncs(w->s);

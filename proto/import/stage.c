@@ -23,7 +23,7 @@ static const char tables[] =
 	"CREATE TABLE scratch.slice(thread, begin, end, kind, name, node, correlation, flags, vals);"
 	"CREATE TABLE scratch.arrow(thread, at, key, PRIMARY KEY(thread, at)) WITHOUT ROWID;"
 	"CREATE TABLE scratch.edge(thread, at, begins, kind, name, node, flags);"
-	"CREATE TABLE scratch.sync(process, correlation, class, begin, end, stream, event, used,"
+	"CREATE TABLE scratch.sync(process, correlation, class, begin, end, stream, event, unused,"
 	" PRIMARY KEY(process, correlation, class, begin)) WITHOUT ROWID;"
 	"CREATE TABLE scratch.op(process, device, context, stream, start, end, class, name, node,"
 	" correlation, flags, bytes, config, track);";
@@ -375,12 +375,22 @@ int stage_op(struct stage *s, const struct stage_op *x)
 int stage_sync(struct stage *s, const struct stage_sync *x)
 {
 	const int64_t v[] = {x->process, x->correlation, x->class, x->begin, x->end, x->stream,
-		(int64_t)x->event};
+		(int64_t)x->event, !x->hearsay};
 
 	if (!is_span(s, x->begin, x->end))
 		return 0;
-	s->taken.left[LEFT_WAITS]++;
-	return x->correlation > 0 ? stage_put(s, s->add_sync, v, 7) : 0;
+	s->taken.left[LEFT_WAITS] += !x->hearsay;
+	return x->correlation > 0 ? stage_put(s, s->add_sync, v, 8) : 0;
+}
+
+int stage_recorded(struct stage *s, const struct stage_sync *x)
+{
+	struct stage_sync record = *x;
+
+	record.class = CLASS_EVENT_RECORD;
+	record.begin = 1 - STAGE_TIME_MAX;
+	record.end = STAGE_TIME_MAX - 1;
+	return stage_sync(s, &record);
 }
 
 int stage_arrow(struct stage *s, uint32_t thread, int64_t at, int64_t key)
@@ -425,7 +435,9 @@ int stage_open(struct stage *s, sqlite3 *to, const struct import_options *o, str
 		r = stage_prepare(
 			s, "INSERT OR IGNORE INTO scratch.arrow VALUES(?,?,?)", &s->add_arrow);
 	if (r == 0)
-		r = stage_prepare(s, "INSERT OR IGNORE INTO scratch.sync VALUES(?,?,?,?,?,?,?,0)",
+		r = stage_prepare(s,
+			"INSERT INTO scratch.sync VALUES(?,?,?,?,?,?,?,?) ON CONFLICT DO UPDATE SET"
+			" unused=max(unused, excluded.unused)",
 			&s->add_sync);
 	return r;
 }

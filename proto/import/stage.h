@@ -49,6 +49,7 @@ struct stage_sync {
 	int64_t correlation; /* of one process */
 	int64_t begin, end;
 	uint8_t class; /* of gpu_class_is_sync() */
+	bool hearsay;  /* no record of the file: another one says it */
 };
 
 struct stage_op {
@@ -134,6 +135,8 @@ void stage_placed(struct stage *s);
 int stage_slice(struct stage *s, const struct stage_slice *x);
 int stage_op(struct stage *s, const struct stage_op *x);
 int stage_sync(struct stage *s, const struct stage_sync *x);
+/* The call of that correlation, whenever it was, recorded x->event on x->stream. */
+int stage_recorded(struct stage *s, const struct stage_sync *x);
 /* The end of an arrow; its beginning is a SLICE_ARROW whose correlation is the same number. */
 int stage_arrow(struct stage *s, uint32_t thread, int64_t at, int64_t key);
 /* A beginning or an end, which are paired when all are there; x->begin is when. */

@@ -481,6 +481,79 @@ def test_waits(world, kind, records):
         assert ask(world, again, "select class, begin_ns, dur_ns, correlation, stream, event from calls order by begin_ns") == calls
 
 
+# two streams: gemm, then what waits for it by event 11, then the host by event 12
+TWO_STREAMS = [("cudaLaunchKernel", 10, 5, 1), ("cudaEventRecord", 30, 2, 2), ("cudaStreamWaitEvent", 40, 2, 3), ("cudaLaunchKernel", 50, 5, 4),
+               ("cudaEventRecord", 60, 2, 5), ("cudaEventSynchronize", 100, 630, 6)]
+TWO_KERNELS = [("gemm", 20, 300, 7, 1), ("ncclDevKernel_AllReduce", 325, 400, 20, 4)]
+EVENT_WAITS = [("Stream Wait Event", 41, 1, 20, 3, 7, 2, 11), ("Event Sync", 101, 629, -1, 6, 20, 5, 12)]
+RECORDED = [("event_record", 2, 7, 11), ("stream_wait", 3, 20, 11), ("event_record", 5, 20, 12), ("event_sync", 6, None, 12)]
+
+
+def events_of_kineto(said):
+    events = [slice_("user_annotation", "ProfilerStep#1", 0, 1000), *(slice_("cuda_runtime", *c[:3], correlation=c[3]) for c in TWO_STREAMS)]
+
+    def row(cat, name, at, us, stream, correlation, **args):
+        events.append(slice_(cat, name, at, us, tid=stream, pid=0, device=0, context=1, stream=stream, correlation=correlation, **args))
+    for kernel in TWO_KERNELS:
+        row("kernel", *kernel)
+    for *wait, of, record, event in EVENT_WAITS:
+        by_wait = {"wait_on_stream": of, "wait_on_cuda_event_record_corr_id": record} if "waits" in said else {
+            "wait_on_stream": -1, "wait_on_cuda_event_record_corr_id": -1}
+        row("cuda_sync", *wait, **by_wait, wait_on_cuda_event_id=event)
+        if "records" in said:  # when the GPU came to it; 0 where that was not asked for
+            row("cuda_event", "cudaEvent", -1.76e15, 0.001, of, record, event_id=event)
+    return {"baseTimeNanoseconds": 1760000000000000000, "traceEvents": events[::-1]}
+
+
+def events_of_nsys(file):
+    db = nsys(file, lacks=("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS", "CUPTI_ACTIVITY_KIND_MEMCPY",
+                           "CUPTI_ACTIVITY_KIND_MEMSET"))
+    work = "start, end, deviceId, contextId, streamId, correlationId, globalPid"
+    db.executescript(f"""CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL({work}, shortName);
+        CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME(start, end, globalTid, correlationId, nameId);
+        CREATE TABLE CUPTI_ACTIVITY_KIND_SYNCHRONIZATION({work}, syncType, eventId, eventSyncId);
+        CREATE TABLE CUPTI_ACTIVITY_KIND_CUDA_EVENT(timestamp, deviceId, contextId, streamId, correlationId, globalPid, eventId, eventSyncId);
+        CREATE TABLE NVTX_EVENTS(start, end, eventType, text, globalTid)""")
+    pid, tid, names = 300 << 24, 300 << 24 | 301, {}
+
+    def name(s):
+        if s not in names:
+            db.execute("INSERT INTO StringIds VALUES(?, ?)", (names.setdefault(s, 100 + len(names)), s))
+        return names[s]
+    db.execute("INSERT INTO NVTX_EVENTS VALUES(0, 1000000, 59, 'ProfilerStep#1', ?)", (tid,))
+    for call, at, us, correlation in TWO_STREAMS:
+        db.execute("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES(?, ?, ?, ?, ?)", (1000 * at, 1000 * (at + us), tid, correlation, name(f"{call}_v3020")))
+    for kernel, at, us, stream, correlation in TWO_KERNELS:
+        db.execute("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES(?, ?, 0, 1, ?, ?, ?, ?)", (1000 * at, 1000 * (at + us), stream, correlation, pid, name(kernel)))
+    for kind, at, us, stream, correlation, of, record, event in EVENT_WAITS:
+        db.execute("INSERT INTO CUPTI_ACTIVITY_KIND_SYNCHRONIZATION VALUES(?, ?, 0, 1, ?, ?, ?, ?, ?, ?)", (
+            1000 * at, 1000 * (at + us), stream if stream >= 0 else (1 << 32) - 1, correlation, pid, TYPES[kind], event, 100 + event))
+        db.execute("INSERT INTO CUPTI_ACTIVITY_KIND_CUDA_EVENT VALUES(0, 0, 1, ?, ?, ?, ?, ?)", (of, record, pid, event, 100 + event))
+    db.commit()
+
+
+@pytest.mark.parametrize("said", ["kineto waits", "kineto records", "kineto waits records", "nsys"])
+def test_an_event_leads_to_the_work_before_its_record(world, said):
+    """By the waits' own args, as Kineto had it first, or by records of events: the call that recorded has stream and event."""
+    file = world.home / "e"
+    if said == "nsys":
+        events_of_nsys(file)
+    else:
+        write(world, events_of_kineto(said), "e")
+    new, r = imported(world, file)
+    sql = "select class, correlation, stream, event from calls order by begin_ns"
+    assert [tuple(c.values()) for c in ask(world, new, sql)] == RECORDED
+    assert "records of waiting" not in r.stdout, r.stdout
+    rows = json.loads(world.view("critical", new, "--json").stdout)["data"]["rows"]
+    parts = {part: ns for ns, *_, part, name in rows if name is None and part != "all"}
+    # by hand: the host until the first kernel's launch, gemm, the event, the collective, the call's return, and the host again
+    assert parts == {"host": 280000, "launch": 10000, "compute": 300000, "event": 5000, "comm": 400000, "return": 5000}, parts
+    for flavour in ([], ["--flavour", "kineto"]):  # and back again
+        world.view("export", new, "-o", "back.json", "--force", *flavour)
+        again, _ = imported(world, world.home / "back.json")
+        assert [tuple(c.values()) for c in ask(world, again, sql)] == RECORDED
+
+
 def test_waits_that_are_not_theirs(world):
     """A record of another time, process, kind or of no call lends its stream to nobody, and is counted."""
     call = slice_("cuda_runtime", "cudaStreamSynchronize", 200, 100, correlation=20)
