@@ -426,7 +426,8 @@ int64_t sorted_step(struct sorted *s, const struct sorted_scope *x)
 	const char *name = s->w->known[x->node].name;
 	int64_t *last = &s->process[s->thread[x->thread].process].steps;
 	uint32_t up = s->w->known[x->node].parent;
-	const char *digits;
+	static const char key[] = "\"" STEP_OWN "\":\"";
+	const char *digits, *own;
 
 	if ((x->flags & TRACE_SPAN) != 0 || !timeline_is_step(name))
 		return -1;
@@ -436,6 +437,8 @@ int64_t sorted_step(struct sorted *s, const struct sorted_scope *x)
 		up = s->w->known[up].parent;
 	}
 	digits = name + strcspn(name, "0123456789");
+	if (*digits == '\0' && x->values != NULL && (own = strstr(x->values, key)) != NULL)
+		digits = own + sizeof(key) - 1;
 	*last = *digits != '\0' ? strtoll(digits, NULL, 10) : *last + 1;
 	return *last;
 }

@@ -11,6 +11,7 @@
 #include "calls.h"
 #include "gpu_terms.h"
 #include "json_stream.h"
+#include "kineto_head.h"
 #include "readers.h"
 #include "xla.h"
 
@@ -67,6 +68,7 @@ struct chrome {
 	struct stage *s;
 	struct json_stream in;
 	struct text word; /* of the value at hand */
+	char step[KINETO_STEP_MAX];
 	struct span *span;
 	uint32_t n_spans, cap_spans;
 	bool correlated; /* some event had a correlation: no arrow is needed */
@@ -106,13 +108,6 @@ static int name_of(struct chrome *c, struct json_slice v, uint32_t *ret)
 	return 0;
 }
 
-static int64_t integer(struct json_slice v, int64_t other)
-{
-	int64_t n;
-
-	return json_decimal(v, 0, &n, NULL) ? n : other;
-}
-
 static bool micros(struct chrome *c, struct json_slice v, int64_t *ret)
 {
 	bool fraction;
@@ -126,11 +121,6 @@ static bool micros(struct chrome *c, struct json_slice v, int64_t *ret)
 static bool is_true(struct json_slice v)
 {
 	return v.n == 4 && memcmp(v.s, "true", 4) == 0;
-}
-
-static uint32_t clamp32(int64_t v)
-{
-	return v < 0 ? 0 : v < UINT32_MAX ? (uint32_t)v : UINT32_MAX - 1;
 }
 
 static uint32_t stream_of(int64_t v)
@@ -163,7 +153,7 @@ static void take_arg(struct args *a, struct json_slice key, struct json_slice v)
 
 	for (i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
 		if (json_is(key, numbers[i].word))
-			*numbers[i].number = integer(v, *numbers[i].number);
+			*numbers[i].number = json_integer(v, *numbers[i].number);
 	for (i = 0; i < sizeof(slices) / sizeof(*slices); i++)
 		if (json_is(key, slices[i].word))
 			*slices[i].slice = v;
@@ -222,7 +212,7 @@ static void three(struct json_slice of, uint32_t ret[3])
 	if (!json_open(&j, '['))
 		return;
 	for (i = 0; i < 3 && json_next(&j, ']', NULL, &v); i++)
-		ret[i] = clamp32(integer(v, 0));
+		ret[i] = json_clamp32(json_integer(v, 0));
 }
 
 /* --- events */
@@ -257,6 +247,16 @@ static int left(struct chrome *c, enum import_left why)
 	return 0;
 }
 
+/* Its number is a value, and no part of its path. */
+static int step_name(struct chrome *c, struct stage_slice *x)
+{
+	if (x->n_values == 0) {
+		x->values = c->step;
+		x->n_values = strlen(c->step);
+	}
+	return stage_name(c->s, "step", 4, &x->name) ? 0 : stage_no_memory(c->s);
+}
+
 /* A scope or an API call, as far as it is one; x->end is not set. */
 static int slice_of(struct chrome *c, const struct event *ev, enum meaning is, const struct args *a,
 	struct stage_slice *x)
@@ -280,7 +280,8 @@ static int slice_of(struct chrome *c, const struct event *ev, enum meaning is, c
 		return left(c, LEFT_BROKEN) + 1;
 	r = thread_of(c, ev, &x->thread);
 	if (r == 0)
-		r = name_of(c, ev->name, &x->name);
+		r = kineto_step(ev->cat, ev->name, c->step) ? step_name(c, x)
+							    : name_of(c, ev->name, &x->name);
 	return r < 0 ? r
 		     : stack_node(c, a->call_stack,
 			       is == IS_FRAME ? NODE_FRAME
@@ -325,7 +326,7 @@ static int xla_node(
 static int config_of(struct chrome *c, const struct args *a, uint32_t *ret)
 {
 	struct trace_config g = {
-		.registers = clamp32(a->registers), .dynamic_shared = clamp32(a->shared)};
+		.registers = json_clamp32(a->registers), .dynamic_shared = json_clamp32(a->shared)};
 
 	*ret = STAGE_NONE;
 	if (a->kernel.n > 0)
@@ -339,7 +340,7 @@ static int config_of(struct chrome *c, const struct args *a, uint32_t *ret)
 
 static int take_op(struct chrome *c, const struct event *ev, enum meaning is, const struct args *a)
 {
-	struct stage_op o = {.context = clamp32(a->context),
+	struct stage_op o = {.context = json_clamp32(a->context),
 		.bytes = a->bytes > 0 ? (uint64_t)a->bytes : 0,
 		.correlation = a->correlation,
 		.flags = a->is_graph ? TRACE_GRAPH : 0};
@@ -360,8 +361,8 @@ static int take_op(struct chrome *c, const struct event *ev, enum meaning is, co
 	c->correlated |= a->correlation >= 0;
 	c->s->taken.left[LEFT_VALUES] += a->metrics.n > 0;
 	o.class = class_of(c, is, o.name);
-	o.device = a->device >= 0 ? clamp32(a->device) : 0;
-	o.stream = a->stream >= 0 ? clamp32(a->stream) : c->s->thread[thread].tid;
+	o.device = a->device >= 0 ? json_clamp32(a->device) : 0;
+	o.stream = a->stream >= 0 ? json_clamp32(a->stream) : c->s->thread[thread].tid;
 	r = stack_node(c, a->call_stack, gpu_classes[o.class].node, &o.node);
 	if (a->kernel.n + a->copy.n + a->set.n > 0) {
 		xla_place(c->s, thread, &o);
@@ -591,7 +592,7 @@ static int take_metadata(struct chrome *c, const struct event *ev, const struct 
 	if (json_is(ev->name, "process_labels") && a->labels.n > 6 &&
 		memcmp(a->labels.s, "\"rank ", 6) == 0)
 		s->process[process].rank =
-			integer((struct json_slice){a->labels.s + 6, a->labels.n - 7}, -1);
+			json_integer((struct json_slice){a->labels.s + 6, a->labels.n - 7}, -1);
 	if (!json_is(ev->name, "thread_name") || a->name.n == 0)
 		return 0;
 	r = thread_of(c, &of, &thread);
@@ -671,43 +672,6 @@ static int take_event(struct chrome *c)
 
 /* --- the file */
 
-/* [{"id":0,"name":…,"computeMajor":9,"computeMinor":0,"numSms":132,"totalGlobalMem":…},…] */
-static void take_devices(struct chrome *c)
-{
-	struct json j = json_of((struct json_slice){c->in.value.s, c->in.value.n}), m;
-	struct json_slice v, key, x;
-	struct stage_device *d, got;
-
-	if (!json_open(&j, '['))
-		return;
-	while (json_next(&j, ']', NULL, &v)) {
-		m = json_of(v);
-		got = (struct stage_device){.ordinal = STAGE_NONE};
-		if (!json_open(&m, '{'))
-			continue;
-		while (json_next(&m, '}', &key, &x)) {
-			c->word.n = 0;
-			if (json_is(key, "name") && json_string(x, &c->word) && !c->word.failed)
-				snprintf(got.name, sizeof(got.name), "%.*s",
-					(int)(c->word.n < 64 ? c->word.n : 64),
-					c->word.n > 0 ? c->word.s : "");
-			else if (json_is(key, "id"))
-				got.ordinal = clamp32(integer(x, 0));
-			else if (json_is(key, "computeMajor"))
-				got.arch += 10 * clamp32(integer(x, 0) % 1000);
-			else if (json_is(key, "computeMinor"))
-				got.arch += clamp32(integer(x, 0) % 10);
-			else if (json_is(key, "numSms"))
-				got.num_sms = clamp32(integer(x, 0));
-			else if (json_is(key, "totalGlobalMem"))
-				got.memory_bytes = (uint64_t)integer(x, 0) & INT64_MAX;
-		}
-		d = got.ordinal == STAGE_NONE ? NULL : stage_device(c->s, got.ordinal);
-		if (d != NULL)
-			*d = got;
-	}
-}
-
 static int events(struct chrome *c)
 {
 	char byte;
@@ -766,9 +730,11 @@ static int member(struct chrome *c, bool *ret_events)
 		return r < 0 ? r : 0;
 	v = (struct json_slice){c->in.value.s, c->in.value.n};
 	if (json_is(key, "baseTimeNanoseconds"))
-		c->s->base_ns = integer(v, 0);
+		stage_reading(c->s)->base_ns = json_integer(v, 0);
+	else if (json_is(key, "distributedInfo"))
+		kineto_rank(c->s, v);
 	else if (json_is(key, "deviceProperties"))
-		take_devices(c);
+		kineto_devices(c->s, v);
 	return 0;
 }
 

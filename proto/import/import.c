@@ -45,14 +45,47 @@ static bool is_hatchet(const char *head, size_t n)
 	return false;
 }
 
-static int read_file(struct stage *s, int fd, const struct import_options *o)
+static int read_file(struct stage *s, const struct import_input *in)
 {
 	char head[1025] = "";
-	const ssize_t n = pread(fd, head, sizeof(head) - 1, 0);
-	int r = strcmp(head, "SQLite format 3") == 0      ? nsys_read(s, fd, o->file)
-		: is_hatchet(head, n > 0 ? (size_t)n : 0) ? hatchet_in_read(s, fd, o->file)
-							  : chrome_read(s, fd, o->file);
+	const ssize_t n = pread(in->fd, head, sizeof(head) - 1, 0);
 
+	if (!stage_file(s, in->file))
+		return stage_no_memory(s);
+	return strcmp(head, "SQLite format 3") == 0      ? nsys_read(s, in->fd, in->file)
+	       : is_hatchet(head, n > 0 ? (size_t)n : 0) ? hatchet_in_read(s, in->fd, in->file)
+							 : chrome_read(s, in->fd, in->file);
+}
+
+/* Trees have no times; files of several kinds call the same by several names. */
+static int check_beside(struct stage *s, enum process_source first)
+{
+	int64_t apart;
+
+	if (s->source == FROM_HATCHET || s->source != first)
+		return err_set(s->e, -EBADMSG,
+			"%s is not a timeline of the kind of %s: they cannot be one session",
+			stage_reading(s)->name, s->file->name);
+	if (__builtin_sub_overflow(stage_reading(s)->base_ns, s->file->base_ns, &apart) ||
+		apart > STAGE_APART_MAX || apart < -STAGE_APART_MAX)
+		return err_set(s->e, -EBADMSG,
+			"%s begins more than a year from %s: they cannot be one session",
+			stage_reading(s)->name, s->file->name);
+	return 0;
+}
+
+static int read_files(struct stage *s, const struct import_options *o)
+{
+	enum process_source first = FROM_LIVE;
+	uint32_t i;
+	int r = 0;
+
+	for (i = 0; i < o->n_files && r == 0; i++) {
+		r = read_file(s, &o->in[i]);
+		first = i == 0 ? s->source : first;
+		if (r == 0 && o->n_files > 1)
+			r = check_beside(s, first);
+	}
 	if (r == 0)
 		r = stage_place(s, o);
 	if (r == 0)
@@ -60,8 +93,8 @@ static int read_file(struct stage *s, int fd, const struct import_options *o)
 	return r;
 }
 
-int import_file(int fd, const struct import_options *o, struct sqlite3 *to,
-	struct import_taken *ret, struct err *e)
+int import_files(
+	const struct import_options *o, struct sqlite3 *to, struct import_taken *ret, struct err *e)
 {
 	struct stage s = {.db = to, .e = e};
 	int r = begin(&s);
@@ -69,7 +102,7 @@ int import_file(int fd, const struct import_options *o, struct sqlite3 *to,
 	if (r == 0)
 		r = stage_open(&s, to, o, e);
 	if (r == 0)
-		r = read_file(&s, fd, o);
+		r = read_files(&s, o);
 	*ret = s.taken;
 	ret->source = term_word(&term_process_sources, s.source, "unknown");
 	stage_close(&s);

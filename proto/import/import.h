@@ -46,18 +46,23 @@ struct import_taken {
 	uint64_t left[LEFT_MAX];
 };
 
+struct import_input {
+	int fd;           /* it begins at its first byte */
+	const char *file; /* for notes and words */
+};
+
 struct import_options {
-	const char *name; /* the session's */
-	const char *file; /* what was read, for notes and words */
+	const char *name;              /* the session's */
+	const struct import_input *in; /* of one kind; of several each has processes of its own */
+	uint32_t n_files;
 	/* How far it is, from 0 to 1. NULL: nobody asks. */
 	void (*progress)(void *arg, double part);
 	void *progress_arg;
 };
 
-/* What the file at fd is (it begins at its first byte) becomes the one session of `to`, an empty
- * database. -EBADMSG with words: it is none of the kinds, or damaged, and at which byte; -ENOSPC,
- * -ENOMEM. */
-int import_file(int fd, const struct import_options *o, struct sqlite3 *to,
-	struct import_taken *ret, struct err *e);
+/* The files become the one session of `to`, an empty database. -EBADMSG with words: one is none of the
+ * kinds, or damaged, and at which byte; -ENOSPC, -ENOMEM. */
+int import_files(const struct import_options *o, struct sqlite3 *to, struct import_taken *ret,
+	struct err *e);
 
 #endif

@@ -68,4 +68,16 @@ bool json_is(struct json_slice key, const char *word);
  * +-INT64_MAX. ret_fraction may be NULL: it had a decimal point. */
 bool json_decimal(struct json_slice v, unsigned digits, int64_t *ret, bool *ret_fraction);
 
+static inline int64_t json_integer(struct json_slice v, int64_t other)
+{
+	int64_t n;
+
+	return json_decimal(v, 0, &n, NULL) ? n : other;
+}
+
+static inline uint32_t json_clamp32(int64_t v)
+{
+	return v < 0 ? 0 : v < UINT32_MAX ? (uint32_t)v : UINT32_MAX - 1;
+}
+
 #endif

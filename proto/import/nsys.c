@@ -351,7 +351,7 @@ static int on_gpu(struct nsys *n)
 
 static int on_start(struct nsys *n)
 {
-	n->s->base_ns = number(n, 0);
+	stage_reading(n->s)->base_ns = number(n, 0);
 	return 0;
 }
 

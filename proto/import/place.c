@@ -83,6 +83,18 @@ static void seen(struct place *p, int64_t begin, int64_t end)
 	p->high = end > p->high ? end : p->high;
 }
 
+/* From the times of a process' file to those of the first file. */
+static int64_t shift_of(const struct stage *s, uint32_t process)
+{
+	return s->file[s->process[process].file].base_ns - s->file[0].base_ns;
+}
+
+/* What stands for whichever process of its file. */
+static int64_t any_of(const struct stage *s, uint32_t process)
+{
+	return -1 - (int64_t)s->process[process].file;
+}
+
 /* --- beginnings and ends, in the order of time, then of the file */
 
 #define EDGES                                                                                    \
@@ -159,10 +171,11 @@ static int put_launch(struct walk *w, const struct open *o)
 	return o->x.correlation > 0 ? stage_put(w->s, w->launch, v, 6) : 0;
 }
 
-/* Its record of process `of`; -1: of whichever. 1: it has one. */
+/* Its record of process `of`, or of whichever: any_of(). 1: it has one. */
 static int find_sync(struct walk *w, const struct open *o, int64_t of, struct trace_call *ret)
 {
 	sqlite3_stmt *q = w->sync;
+	const int64_t shift = shift_of(w->s, w->s->thread[o->x.thread].process);
 	int64_t key[4] = {of, o->x.correlation, o->class, 0};
 	bool found;
 	int r;
@@ -170,8 +183,8 @@ static int find_sync(struct walk *w, const struct open *o, int64_t of, struct tr
 	(void)sqlite3_bind_int64(q, 1, key[0]);
 	(void)sqlite3_bind_int64(q, 2, key[1]);
 	(void)sqlite3_bind_int64(q, 3, key[2]);
-	(void)sqlite3_bind_int64(q, 4, o->x.end);
-	found = sqlite3_step(q) == SQLITE_ROW && sqlite3_column_int64(q, 1) >= o->x.begin;
+	(void)sqlite3_bind_int64(q, 4, o->x.end - shift);
+	found = sqlite3_step(q) == SQLITE_ROW && sqlite3_column_int64(q, 1) >= o->x.begin - shift;
 	if (found) {
 		key[3] = sqlite3_column_int64(q, 0);
 		ret->stream = (uint32_t)sqlite3_column_int64(q, 2);
@@ -198,7 +211,7 @@ static int put_scope(struct walk *w, const struct open *o)
 		c.correlation = o->x.correlation <= UINT32_MAX ? (uint32_t)o->x.correlation : 0;
 		r = find_sync(w, o, v[0], &c);
 		if (r == 0)
-			r = find_sync(w, o, -1, &c);
+			r = find_sync(w, o, any_of(w->s, (uint32_t)v[0]), &c);
 		if (r < 0)
 			return r;
 	}
@@ -372,12 +385,16 @@ static int on_slice(struct walk *w)
 				 .node = (uint32_t)sqlite3_column_int64(w->from, 5),
 				 .correlation = sqlite3_column_int64(w->from, 6),
 				 .flags = (uint8_t)sqlite3_column_int(w->from, 7)}};
+	int64_t shift;
 	bool overlaps;
 	int r;
 
 	if (o.x.thread != w->thread)
 		w->n = 0;
 	w->thread = o.x.thread;
+	shift = shift_of(w->s, w->s->thread[o.x.thread].process);
+	o.x.begin += shift;
+	o.x.end += shift;
 	r = find_node(w, &o, &overlaps);
 	if (r == 0)
 		r = put_launch(w, &o);
@@ -401,16 +418,19 @@ struct launch {
 	bool used;
 };
 
-/* Of process `owner`, or of whichever has one; *ret stays where there is none. */
-static bool find_launch(struct walk *w, int64_t correlation, uint32_t owner, struct launch *ret)
+/* Of the owner of a GPU, or of whichever process of its file has one; *ret stays where there is none. */
+static bool find_launch(struct walk *w, int64_t correlation, uint32_t gpu, struct launch *ret)
 {
+	const struct stage_process *p = &w->s->process[gpu];
+	const bool owned = p->owner != STAGE_NONE;
 	sqlite3_stmt *q = w->find;
 	bool found;
 
 	if (correlation <= 0)
 		return false;
 	(void)sqlite3_bind_int64(q, 1, correlation);
-	(void)sqlite3_bind_int64(q, 2, owner == STAGE_NONE ? -1 : (int64_t)owner);
+	(void)sqlite3_bind_int64(q, 2, owned ? p->owner : w->s->file[p->file].first_process);
+	(void)sqlite3_bind_int64(q, 3, owned ? p->owner + 1 : stage_processes_end(w->s, p->file));
 	found = sqlite3_step(q) == SQLITE_ROW;
 	if (found)
 		*ret = (struct launch){(uint32_t)sqlite3_column_int64(q, 0),
@@ -421,7 +441,7 @@ static bool find_launch(struct walk *w, int64_t correlation, uint32_t owner, str
 }
 
 /* Where nothing has a correlation: by the arrow that ends where it begins. */
-static bool follooparrow(struct walk *w, int64_t v[14], uint32_t owner, struct launch *ret)
+static bool follooparrow(struct walk *w, int64_t v[14], struct launch *ret)
 {
 	sqlite3_stmt *q = w->arrow;
 	bool found = false;
@@ -430,20 +450,21 @@ static bool follooparrow(struct walk *w, int64_t v[14], uint32_t owner, struct l
 	(void)sqlite3_bind_int64(q, 2, v[4]);
 	if (sqlite3_step(q) == SQLITE_ROW) {
 		v[8] = sqlite3_column_int64(q, 0);
-		found = find_launch(w, v[8], owner, ret);
+		found = find_launch(w, v[8], (uint32_t)v[0], ret);
 	}
 	(void)sqlite3_reset(q);
 	return found;
 }
 
-/* Without its launch: of the GPU's owner, else of the one process that has scopes. */
+/* Without its launch: of the GPU's owner, else of the one process of its file that has scopes. */
 static uint32_t owner_of(const struct stage *s, uint32_t gpu)
 {
+	const uint32_t file = s->process[gpu].file, end = stage_processes_end(s, file);
 	uint32_t i, only = STAGE_NONE, n = 0;
 
 	if (s->process[gpu].owner != STAGE_NONE)
 		return s->process[gpu].owner;
-	for (i = 0; i < s->n_processes; i++)
+	for (i = s->file[file].first_process; i < end; i++)
 		if (s->process[i].has_slices) {
 			only = i;
 			n++;
@@ -510,10 +531,10 @@ static int put_work(struct walk *w, const int64_t v[14])
 
 static int on_op(struct walk *w)
 {
-	int64_t v[14];
+	int64_t v[14], shift;
 	struct launch l = {.node = 0, .thread = STAGE_NONE};
 	const uint8_t class = (uint8_t)sqlite3_column_int(w->from, 6);
-	uint32_t node = (uint32_t)sqlite3_column_int64(w->from, 8), owner;
+	uint32_t node = (uint32_t)sqlite3_column_int64(w->from, 8);
 	const uint32_t name = (uint32_t)sqlite3_column_int64(w->from, 7);
 	bool found;
 	int i, r;
@@ -522,8 +543,10 @@ static int on_op(struct walk *w)
 		v[i] = sqlite3_column_int64(w->from, i);
 	for (i = 8; i < 13; i++)
 		v[i - 1] = sqlite3_column_int64(w->from, i);
-	owner = w->s->process[v[0]].owner;
-	found = find_launch(w, v[8], owner, &l) || follooparrow(w, v, owner, &l);
+	shift = shift_of(w->s, (uint32_t)v[0]);
+	found = find_launch(w, v[8], (uint32_t)v[0], &l) || follooparrow(w, v, &l);
+	v[4] += shift;
+	v[5] += shift;
 	v[0] = found ? l.process : owner_of(w->s, (uint32_t)v[0]);
 	if (node == STAGE_NONE && !stage_child(w->s, l.node, gpu_classes[class].node, name, &node))
 		return stage_no_memory(w->s);
@@ -552,7 +575,8 @@ static int own_syncs(struct stage *s)
 
 		if (p->owner != STAGE_NONE ? p->owner != i : !p->has_slices)
 			r = stage_put(s, q,
-				(int64_t[]){p->owner != STAGE_NONE ? (int64_t)p->owner : -1, i}, 2);
+				(int64_t[]){p->owner != STAGE_NONE ? p->owner : any_of(s, i), i},
+				2);
 	}
 	(void)sqlite3_finalize(q);
 	return r;
@@ -606,7 +630,7 @@ static int ops(struct walk *w)
 	if (r == 0)
 		r = stage_prepare(w->s,
 			"SELECT process, thread, node, at, used FROM scratch.launch WHERE"
-			" correlation=?1 AND (?2 = -1 OR process = ?2) LIMIT 1",
+			" correlation=?1 AND process >= ?2 AND process < ?3 LIMIT 1",
 			&w->find);
 	if (r == 0)
 		r = stage_prepare(w->s,
@@ -662,7 +686,7 @@ int stage_place(struct stage *s, const struct import_options *o)
 	if (s->source == FROM_HATCHET) /* a tree has no times; its devices are seen as they are */
 		r = r < 0 ? r : devices_of_tree(&p);
 	else if (r == 0 && p.low > p.high)
-		r = err_set(s->e, -ENODATA, "%s holds no scope and no GPU work", o->file);
+		r = err_set(s->e, -ENODATA, "%s holds no scope and no GPU work", o->in->file);
 	if (r == 0)
 		r = session_write(&p, o);
 	text_fini(&w.word);

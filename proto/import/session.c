@@ -187,17 +187,20 @@ static const char *title_of(const struct stage *s, const struct stage_process *p
 	return p->title != STAGE_NONE ? s->name[p->title].s : other;
 }
 
-static int put_process(struct place *p, uint32_t i, int64_t shift, const struct import_options *o)
+static int put_process(struct place *p, uint32_t i, int64_t shift)
 {
 	struct stage *s = p->s;
 	const struct stage_process *from = &s->process[i];
+	const struct stage_file *file = &s->file[from->file];
+	const int64_t rank = from->rank >= 0 ? from->rank : file->rank;
 	struct row_process row = {.id = i + 1,
 		.pid = from->pid,
 		.ns_pid = from->pid,
 		.uid = geteuid(),
-		.rank = from->rank >= 0 && from->rank < INT32_MAX ? (int32_t)from->rank : -1,
+		.rank = rank >= 0 && rank < INT32_MAX ? (int32_t)rank : -1,
 		.local_rank = -1,
-		.world_size = -1,
+		.world_size =
+			file->world > 0 && file->world < INT32_MAX ? (int32_t)file->world : -1,
 		.started_ns = p->low + shift,
 		.ended_ns = p->high + shift,
 		.end_reason = END_EXITED,
@@ -210,7 +213,7 @@ static int put_process(struct place *p, uint32_t i, int64_t shift, const struct 
 	sqlite3_stmt *q;
 	int r;
 
-	row.command = strdup(title_of(s, from, o->file));
+	row.command = strdup(title_of(s, from, file->name));
 	r = row.command == NULL ? stage_no_memory(s) : put_row(s, TABLE_process, &q);
 	if (getrandom(row.ring, sizeof(row.ring), 0) != (ssize_t)sizeof(row.ring))
 		row.ring[0] = (uint8_t)i;
@@ -222,7 +225,7 @@ static int put_process(struct place *p, uint32_t i, int64_t shift, const struct 
 	return r;
 }
 
-/* One GPU is the same one for all processes of the file. */
+/* One GPU is the same one for all processes of a file; whether it is another file's none of them says. */
 static int put_gpu(struct place *p, const struct place_gpu *g, int64_t shift)
 {
 	struct row_device d = {.process = g->process + 1,
@@ -240,7 +243,8 @@ static int put_gpu(struct place *p, const struct place_gpu *g, int64_t shift)
 	for (i = 0; i < p->s->n_devices; i++)
 		if (p->s->device[i].ordinal == g->busy->device)
 			known = &p->s->device[i];
-	memcpy(d.uuid, "GPU of a file", 12);
+	memcpy(d.uuid, "of file ", 8);
+	memcpy(d.uuid + 8, &p->s->process[g->process].file, sizeof(uint32_t));
 	memcpy(d.uuid + 12, &g->busy->device, sizeof(g->busy->device));
 	if (known != NULL) {
 		d.arch = known->arch;
@@ -313,7 +317,7 @@ static int put_session(struct place *p, int64_t shift, const struct import_optio
 		row.created_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 	row.finalized_ns = row.created_ns + (p->high - p->low);
 	(void)snprintf(row.name, sizeof(row.name), "%s", o->name);
-	(void)snprintf(row.command, sizeof(row.command), "%s", o->file);
+	(void)snprintf(row.command, sizeof(row.command), "%s", o->in->file);
 	if (getrandom(row.uuid, sizeof(row.uuid), 0) != (ssize_t)sizeof(row.uuid))
 		return err_set(p->s->e, neg_errno(), "no random numbers");
 	r = put_row(p->s, TABLE_session, &q);
@@ -341,9 +345,12 @@ static int put_notes(struct stage *s, const struct import_options *o)
 {
 	char text[256];
 	uint32_t i;
-	int r;
+	int r, n;
 
-	(void)snprintf(text, sizeof(text), "imported from %.200s", o->file);
+	n = snprintf(text, sizeof(text), "imported from %.200s", o->in->file);
+	if (o->n_files > 1)
+		(void)snprintf(text + n, sizeof(text) - (size_t)n, " and %u file%s more",
+			o->n_files - 1, o->n_files > 2 ? "s" : "");
 	r = put_note(s, 0, text);
 	for (i = 0; i < LEFT_MAX && r == 0; i++) {
 		if (s->taken.left[i] == 0)
@@ -373,7 +380,7 @@ static int put_spans(struct place *p, int64_t shift)
 /* The file's base, unless times would then be none of a clock: they begin at 0, or where they do. */
 static int64_t shift_of(const struct place *p)
 {
-	const int64_t base = p->s->base_ns;
+	const int64_t base = p->s->file->base_ns;
 	int64_t end;
 
 	if (base < 0 || __builtin_add_overflow(p->high, base, &end) ||
@@ -397,7 +404,7 @@ int session_write(struct place *p, const struct import_options *o)
 		r = stage_run(s, sums[i]);
 	for (i = 0; i < s->n_processes && r == 0; i++)
 		if (s->process[i].id != 0)
-			r = put_process(p, (uint32_t)i, shift, o);
+			r = put_process(p, (uint32_t)i, shift);
 	for (i = 0; i < p->n_gpus && r == 0; i++)
 		r = put_gpu(p, &p->gpu[i], shift);
 	if (r == 0)

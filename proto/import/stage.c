@@ -127,7 +127,26 @@ bool stage_name(struct stage *s, const char *text, size_t bytes, uint32_t *ret)
 	return true;
 }
 
-/* --- processes and threads */
+/* --- files, processes and threads */
+
+bool stage_file(struct stage *s, const char *name)
+{
+	if (!ROOM_FOR(s->file, s->cap_files, s->n_files))
+		return false;
+	s->file[s->n_files++] = (struct stage_file){
+		.name = name, .rank = -1, .world = -1, .first_process = s->n_processes};
+	return true;
+}
+
+struct stage_file *stage_reading(const struct stage *s)
+{
+	return &s->file[s->n_files - 1];
+}
+
+uint32_t stage_processes_end(const struct stage *s, uint32_t file)
+{
+	return file + 1 < s->n_files ? s->file[file + 1].first_process : s->n_processes;
+}
 
 /* The number that a name is, or one made for it. */
 static uint32_t number_of(const struct stage *s, uint32_t name, uint32_t made)
@@ -143,7 +162,7 @@ static uint32_t number_of(const struct stage *s, uint32_t name, uint32_t made)
 
 bool stage_process(struct stage *s, uint32_t key, uint32_t *ret)
 {
-	for (*ret = 0; *ret < s->n_processes; ++*ret)
+	for (*ret = stage_reading(s)->first_process; *ret < s->n_processes; ++*ret)
 		if (s->process[*ret].key == key)
 			return true;
 	if (s->n_processes == PROCESSES_MAX) {
@@ -153,7 +172,8 @@ bool stage_process(struct stage *s, uint32_t key, uint32_t *ret)
 	}
 	if (!ROOM_FOR(s->process, s->cap_processes, s->n_processes))
 		return false;
-	s->process[s->n_processes++] = (struct stage_process){.key = key,
+	s->process[s->n_processes++] = (struct stage_process){.file = s->n_files - 1,
+		.key = key,
 		.pid = number_of(s, key, s->n_processes),
 		.title = STAGE_NONE,
 		.owner = STAGE_NONE,
@@ -302,7 +322,8 @@ struct stage_device *stage_device(struct stage *s, uint32_t ordinal)
 void stage_read_part(struct stage *s, double part)
 {
 	if (s->options->progress != NULL)
-		s->options->progress(s->options->progress_arg, part / 2);
+		s->options->progress(s->options->progress_arg,
+			(s->n_files - 1 + part) / s->options->n_files / 2);
 }
 
 void stage_placed(struct stage *s)
@@ -453,6 +474,7 @@ void stage_close(struct stage *s)
 	table_fini(&s->threads);
 	table_fini(&s->nodes);
 	table_fini(&s->configs);
+	free(s->file);
 	free(s->name);
 	free(s->process);
 	free(s->thread);

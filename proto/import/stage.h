@@ -18,8 +18,11 @@
 #define STAGE_DEPTH_MAX   1000u /* of the tree: PROFILE_DEPTH_MAX */
 #define STAGE_THREADS_MAX 65536u
 #define STAGE_CONFIGS_MAX 65536u
-#define STAGE_TIME_MAX    (INT64_MAX / 4) /* of a time, in ns: two of them are within CLOCK_NS_MAX */
-#define STAGE_NONE        UINT32_MAX
+#define STAGE_APART_MAX   (366ll * 86400 * 1000000000) /* of files' bases, in ns */
+#define STAGE_TIME_MAX   \
+	(INT64_MAX / 4 - \
+		STAGE_APART_MAX) /* of a time, in ns: two of them are within CLOCK_NS_MAX */
+#define STAGE_NONE UINT32_MAX
 
 enum slice_kind {
 	SLICE_SCOPE,
@@ -62,7 +65,15 @@ struct stage_op {
 	uint8_t class, flags; /* enum cell_class; TRACE_GRAPH */
 };
 
+struct stage_file {
+	const char *name;
+	int64_t base_ns;        /* its times are since then */
+	int64_t rank, world;    /* of its processes that have none of their own; -1: none */
+	uint32_t first_process; /* up to the next file's */
+};
+
 struct stage_process {
+	uint32_t file;
 	uint32_t key;   /* name: how the file calls it */
 	uint32_t pid;   /* a number of its own */
 	uint32_t title; /* name, STAGE_NONE */
@@ -96,17 +107,18 @@ struct stage {
 	sqlite3 *db; /* main: the session; scratch: events */
 	sqlite3_stmt *add_slice, *add_edge, *add_op, *add_arrow, *add_sync;
 	struct arena *arena;
+	struct stage_file *file;
 	struct stage_name *name;
 	struct stage_process *process;
 	struct stage_thread *thread;
 	struct stage_node *node; /* 0 is ROOT */
 	struct trace_config *config;
 	struct stage_device *device;
-	uint32_t n_names, n_processes, n_threads, n_nodes, n_configs, n_devices;
-	uint32_t cap_names, cap_processes, cap_threads, cap_nodes, cap_configs, cap_devices;
+	uint32_t n_files, n_names, n_processes, n_threads, n_nodes, n_configs, n_devices;
+	uint32_t cap_files, cap_names, cap_processes, cap_threads, cap_nodes, cap_configs,
+		cap_devices;
 	struct table names, threads, nodes, configs;
 	size_t name_bytes;
-	int64_t base_ns;   /* all times are since then */
 	bool whole_micros; /* no time had a fraction: neighbours may overlap by rounding */
 	enum process_source source;
 	const struct import_options *options;
@@ -117,6 +129,11 @@ struct stage {
 
 int stage_open(struct stage *s, sqlite3 *to, const struct import_options *o, struct err *e);
 void stage_close(struct stage *s);
+
+/* What is found from now on is of this file. */
+bool stage_file(struct stage *s, const char *name);
+struct stage_file *stage_reading(const struct stage *s);            /* the last one */
+uint32_t stage_processes_end(const struct stage *s, uint32_t file); /* behind its last process */
 
 /* Each finds or adds; at a ceiling it is the last one's, or what is said. -ENOMEM: false. */
 bool stage_name(struct stage *s, const char *text, size_t bytes, uint32_t *ret);

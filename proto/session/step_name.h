@@ -5,6 +5,9 @@
 #include <stdbool.h>
 #include <string.h>
 
+/* A text that is set in a scope `step` of an import: its number in the file. */
+#define STEP_OWN "ProfilerStep"
+
 /* "step", "step 7", "ProfilerStep#7". */
 static inline bool timeline_is_step(const char *name)
 {

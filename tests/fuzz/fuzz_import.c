@@ -63,23 +63,33 @@ static void check_session(sqlite3 *db, const struct import_taken *taken)
 		seen.values == taken->values);
 }
 
+static int file_of(const uint8_t *bytes, size_t n)
+{
+	const int fd = memfd_create("fuzz", MFD_CLOEXEC);
+
+	MUST(fd >= 0 && write(fd, bytes, n) == (ssize_t)n && lseek(fd, 0, SEEK_SET) == 0);
+	return fd;
+}
+
+/* Bytes of odd length are two files, as of two ranks. */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
-	const struct import_options o = {.name = "fuzz", .file = "fuzz"};
-	const int fd = memfd_create("fuzz", MFD_CLOEXEC);
+	const struct import_input in[] = {
+		{file_of(bytes, n), "fuzz"}, {file_of(bytes, n), "fuzz, too"}};
+	const struct import_options o = {.name = "fuzz", .in = in, .n_files = 1 + n % 2};
 	struct import_taken taken;
 	struct err e = {0};
 	sqlite3 *db;
 	int r;
 
-	MUST(fd >= 0 && write(fd, bytes, n) == (ssize_t)n && lseek(fd, 0, SEEK_SET) == 0);
 	MUST(sqlite3_open(":memory:", &db) == SQLITE_OK);
-	r = import_file(fd, &o, db, &taken, &e);
+	r = import_files(&o, db, &taken, &e);
 	if (r == 0)
 		check_session(db, &taken);
 	else
 		MUST(r < 0 && e.code == r && e.text[0] != '\0');
 	(void)sqlite3_close(db);
-	(void)close(fd);
+	(void)close(in[0].fd);
+	(void)close(in[1].fd);
 	return 0;
 }

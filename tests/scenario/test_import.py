@@ -53,10 +53,10 @@ def write(world, what, name="x.json"):
     return file
 
 
-def imported(world, file, *args, check=True):
+def imported(world, *files_and_args, check=True):
     """The new file, and what was said."""
     new = world.home / "new.protond"
-    return new, world.view("import", file, "-o", new, "--force", *args, check=check)
+    return new, world.view("import", *files_and_args, "-o", new, "--force", check=check)
 
 
 def taken(world, events):
@@ -73,7 +73,7 @@ def test_kineto(world, name):
     (session,) = ask(world, new, "select * from session")
     assert (session["name"], session["source"], session["command"]) == ("mine", "kineto", "python")
     assert (session["launches"], session["matched"], session["duration_ns"]) == (2, 1, 100000)
-    mm = "ProfilerStep#1/aten::mm"
+    mm = "step/aten::mm"
     nodes = {n["path"]: n for n in ask(world, new, "select * from nodes")}
     assert nodes[mm]["cpu_time_ns"] == 50500 and nodes[f"{mm}/cudaLaunchKernel/cuLaunchKernel"]["cpu_time_ns"] == 1000
     assert (nodes[f"{mm}/sgemm"]["count"], nodes[f"{mm}/sgemm"]["gpu_time_ns"]) == (2, 30251)
@@ -395,6 +395,53 @@ def test_databases_that_are_not_nsys(world, damage):
     db.commit()
     _, r = imported(world, file, check=False)
     assert r.returncode != 0 and "no scope and no GPU work" in r.stderr
+
+
+def rank_of_kineto(rank, extra_us=0, base=1760000000000000000):
+    """Twelve steps that end when both ranks are there: a rank with extra work comes late, and is in the collective for less time."""
+    events = []
+    for n in range(12):
+        at, own = 100 + 1000 * n, 10 * n + 1
+        for name, ts, dur in (("ProfilerStep#" + str(n + 4), 0, 990), ("forward", 10, 900)):
+            events.append(slice_("user_annotation", name, at + ts, dur))
+        for correlation, name, ts, until in ((own, "gemm", 100, 300), (own + 1, "gelu", 301, 400 + extra_us), (own + 2, "ncclDevKernel_AllReduce", 450 + extra_us, 800)):
+            events.append(slice_("cuda_runtime", "cudaLaunchKernel", at + 20 + correlation % 10, 1, correlation=correlation))
+            events.append(slice_("kernel", name, at + ts, until - ts, tid=7, pid=0, **{**WORK, "correlation": correlation}))
+        events.append(slice_("cuda_runtime", "cudaStreamSynchronize", at + 40, 800, correlation=own + 3))
+        events.append(slice_("cuda_sync", "Stream Sync", at + 41, 798, tid=7, pid=0, stream=7 + rank, correlation=own + 3))
+    return {"baseTimeNanoseconds": base, "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": 2, "pg_config": [{"ranks": [0, 1]}]},
+            "deviceProperties": [{"id": 0, "name": "NVIDIA H200", "computeMajor": 9, "computeMinor": 0, "numSms": 132}], "traceEvents": events}
+
+
+def test_a_file_of_each_rank(world):
+    """One session, in which ranks are compared, though each file counts pids, correlations and GPUs as if it were alone."""
+    base = 1760000000000000000
+    files = [write(world, rank_of_kineto(0), "rank0.json"), write(world, rank_of_kineto(1, 200, base + 2000000000), "rank1.json.gz")]
+    new, r = imported(world, *files)
+    assert "72  launches with their GPU work" in r.stdout and "0  launches without" in r.stdout
+    with sqlite3.connect(new) as db:
+        assert list(db.execute("SELECT pid, rank, world_size FROM process ORDER BY rank")) == [(77, 0, 2), (77, 1, 2)]
+    starts = ask(world, new, "select rank, min(start_ns) start, min(launch_ns) launch, min(gpu) gpu, count(*) n from kernels group by rank")
+    assert [tuple(s.values()) for s in starts] == [(0, base + 200000, base + 121000, 0, 36), (1, base + 2000200000, base + 2000121000, 0, 36)]
+    assert ask(world, new, "select distinct rank, stream from calls order by 1") == [{"rank": 0, "stream": 7}, {"rank": 1, "stream": 8}]
+    assert len(ask(world, new, "select distinct path from nodes where class = 'compute'")) == 2, "the steps are one path"
+    assert "the others wait for rank 1: 200.0 us a step" in world.view("ranks", new).stdout
+    rows = json.loads(world.view("bottlenecks", new, "--json").stdout)["data"]["rows"]
+    where = {rule: where for rule, state, *_, where, _, _, _, _, _, _, _ in rows if state == "found"}
+    assert where["slow_rank"] == "step / forward / gelu" and "shared_gpu" not in where, rows
+    assert "imported from rank0.json and 1 file more" in re.sub(r"from \S*/", "from ", world.view("tree", new).stdout)
+
+
+def test_files_that_are_not_of_one_run(world):
+    rank, tree = write(world, rank_of_kineto(0)), next(GOLDEN.glob("*.hatchet"))
+    nsys(world.home / "r.sqlite")
+    for other, words in ((tree, "not a timeline of the kind"), (world.home / "r.sqlite", "not a timeline of the kind"),
+                         (write(world, rank_of_kineto(1, base=1 << 62), "y.json"), "more than a year"),
+                         (write(world, rank_of_kineto(1, base=-(1 << 63)), "y.json"), "more than a year"), (world.home / "none", "No such file")):
+        new, r = imported(world, rank, other, check=False)
+        assert r.returncode == 1 and words in r.stderr and not new.exists(), r.stderr
+    _, r = imported(world, tree, tree, check=False)
+    assert r.returncode == 1 and "not a timeline" in r.stderr
 
 
 def test_a_damaged_database(world):

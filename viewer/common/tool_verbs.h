@@ -38,7 +38,7 @@
 	X(sessions, 0, 0, "", "what the database holds (also ls)") \
 	X(export,   1, 1, "SOURCE -o FILE", "write FILE in the format that its name ends in, or that -f names") \
 	X(sql,      2, 2, "SOURCE SELECT", "a SELECT over the session's tables: nodes, kernel_names, scopes, kernels, copies, launches, steps, ...; docs/sql.md") \
-	X(import,   1, 1, "FILE [-o NEW]", "another profiler's FILE as a session of its own, NEW (FILE.protond, here): PyTorch's profile and any Chrome trace (also .gz), nsys' SQLite export, .hatchet; docs/imports.md") \
+	X(import,   1, 128, "FILE... [-o NEW]", "another profiler's FILE as a session of its own, NEW (FILE.protond, here): PyTorch's profile and any Chrome trace (also .gz), nsys' SQLite export, .hatchet; a file of each rank: one session of all; docs/imports.md") \
 	X(recover,  1, 1, "FILE [-o NEW]", "copy what can be read of a damaged database to NEW (FILE.recovered), which must not exist yet; says what is missing (also --recover)") \
 	X(help,     0, 1, "[VERB|man]", "this text, or the manual page's source")
 /* clang-format on */

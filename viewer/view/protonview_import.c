@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <sqlite3.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -53,11 +54,15 @@ static void step(void *progress, double part)
 	progress_step(progress, part, 1, 0);
 }
 
-static int import_to(struct run *run, int fd, const char *path, const char *name)
+static int import_to(
+	struct run *run, const struct import_input *in, const char *path, const char *name)
 {
 	struct progress progress;
-	const struct import_options o = {
-		.name = name, .file = run->o.args[0], .progress = step, .progress_arg = &progress};
+	const struct import_options o = {.name = name,
+		.in = in,
+		.n_files = (uint32_t)run->o.n_args,
+		.progress = step,
+		.progress_arg = &progress};
 	struct import_taken taken = {0};
 	sqlite3 *to = NULL;
 	int r;
@@ -67,7 +72,7 @@ static int import_to(struct run *run, int fd, const char *path, const char *name
 		SQLITE_OK)
 		r = err_set(&run->e, -EIO, "%s: %s", path, sqlite3_errmsg(to));
 	else
-		r = import_file(fd, &o, to, &taken, &run->e);
+		r = import_files(&o, to, &taken, &run->e);
 	progress_end(&progress);
 	if (sqlite3_close(to) != SQLITE_OK && r == 0)
 		r = err_set(&run->e, -EIO, "%s cannot be written", path);
@@ -93,33 +98,59 @@ static void base_of(const char *file, char ret[NAME_MAX + 1])
 	}
 }
 
-int view_import(struct run *run)
+static int open_all(struct run *run, struct import_input *ret)
 {
-	const char *from = run->o.args[0], *to = run->o.value[OPT_OUTPUT];
-	const bool force = run_given(run, OPT_FORCE);
-	char base[NAME_MAX + 1], usual[NAME_MAX + 16], word[PATH_MAX];
-	struct output o;
-	int fd, r;
+	int i;
 
-	base_of(from, base);
+	for (i = 0; i < run->o.n_args; i++) {
+		ret[i] = (struct import_input){
+			.fd = input_open(run->o.args[i],
+				"import reads a file that another profiler wrote", &run->e),
+			.file = run->o.args[i]};
+		if (ret[i].fd < 0)
+			return ret[i].fd;
+	}
+	return 0;
+}
+
+static int import_all(struct run *run, const struct import_input *in, const char *base)
+{
+	const char *to = run->o.value[OPT_OUTPUT];
+	const bool force = run_given(run, OPT_FORCE);
+	char usual[NAME_MAX + 16], word[PATH_MAX];
+	struct output o;
+	int r;
+
 	(void)snprintf(usual, sizeof(usual), "%s.protond", base);
 	to = to == NULL ? usual : to;
 	if (strcmp(to, "-") == 0 || output_is_special(to))
 		return err_set(&run->e, -EINVAL, "import writes a database, which must be a file");
 	if (!force && access(to, F_OK) == 0)
 		return err_set(&run->e, -EEXIST, "%s exists; --force overwrites it", to);
-	fd = input_open(from, "import reads a file that another profiler wrote", &run->e);
-	if (fd < 0)
-		return fd;
 	r = output_open(to, &o, &run->e);
 	if (r == 0) {
 		r = import_to(
-			run, fd, o.temporary, run_given(run, OPT_AS) ? run->o.value[OPT_AS] : base);
+			run, in, o.temporary, run_given(run, OPT_AS) ? run->o.value[OPT_AS] : base);
 		r = output_close(to, &o, force, r, &run->e);
 	}
-	(void)close(fd);
 	if (r == 0)
 		text_fmt(&run->out, "written to %s: `protonview tree %s` shows it\n", to,
 			word_quoted(word, sizeof(word), to));
+	return r;
+}
+
+int view_import(struct run *run)
+{
+	struct import_input *in = calloc((size_t)run->o.n_args, sizeof(*in));
+	char base[NAME_MAX + 1];
+	int i, r = in == NULL ? err_set(&run->e, -ENOMEM, "out of memory") : open_all(run, in);
+
+	base_of(run->o.args[0], base);
+	if (r == 0)
+		r = import_all(run, in, base);
+	for (i = 0; in != NULL && i < run->o.n_args && in[i].file != NULL; i++)
+		if (in[i].fd >= 0)
+			(void)close(in[i].fd);
+	free(in);
 	return r;
 }
