@@ -441,7 +441,7 @@ static bool find_launch(struct walk *w, int64_t correlation, uint32_t gpu, struc
 }
 
 /* Where nothing has a correlation: by the arrow that ends where it begins. */
-static bool follooparrow(struct walk *w, int64_t v[14], struct launch *ret)
+static bool follow_arrow(struct walk *w, int64_t v[14], struct launch *ret)
 {
 	sqlite3_stmt *q = w->arrow;
 	bool found = false;
@@ -544,7 +544,7 @@ static int on_op(struct walk *w)
 	for (i = 8; i < 13; i++)
 		v[i - 1] = sqlite3_column_int64(w->from, i);
 	shift = shift_of(w->s, (uint32_t)v[0]);
-	found = find_launch(w, v[8], (uint32_t)v[0], &l) || follooparrow(w, v, &l);
+	found = find_launch(w, v[8], (uint32_t)v[0], &l) || follow_arrow(w, v, &l);
 	v[4] += shift;
 	v[5] += shift;
 	v[0] = found ? l.process : owner_of(w->s, (uint32_t)v[0]);
