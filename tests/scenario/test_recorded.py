@@ -71,10 +71,19 @@ def test_the_rank_that_others_wait_for(tmp_path):
     assert "Rank 3 comes last" in words["words"] and "h.1 / extra" in words["where"]
 
 
-def test_so_many_rows_of_the_series(tmp_path):
+def printed(tmp_path, name, verb, *words):
     file = tmp_path / "x.protond"
-    file.write_bytes(gzip.decompress((ROOT / "tests/recorded/fault-sync.protond.gz").read_bytes()))
-    lines = subprocess.run([BUILD / "bin/protonview", "series", file, "-n", "2"], capture_output=True, text=True, check=True).stdout.splitlines()
+    file.write_bytes(gzip.decompress((ROOT / f"tests/recorded/{name}.protond.gz").read_bytes()))
+    return subprocess.run([BUILD / "bin/protonview", verb, file, *words], capture_output=True, text=True, check=True).stdout
+
+
+def test_a_clean_rule_with_a_note_is_named_once(tmp_path):
+    words = printed(tmp_path, "fault-sync", "bottlenecks")
+    assert words.count("result_fetch") == 1 and "clean   result_fetch: " in words and "clean   data_loader, alloc_in_loop, " in words
+
+
+def test_so_many_rows_of_the_series(tmp_path):
+    lines = printed(tmp_path, "fault-sync", "series", "-n", "2").splitlines()
     assert [line.split()[0] for line in lines] == ["SERIES", "allocated", "peak", "26"] and "more; -n N shows N" in lines[-1]
 
 

@@ -96,14 +96,15 @@ void judged_print(struct run *run, const struct judged *j, const struct verdict 
 	}
 }
 
-/* "data_loader, jitter" of those in a state that lack one of these. */
+/* "data_loader, jitter" of those in a state that lack one of these; clean ones with a note have a line of their own. */
 static uint32_t put_rules(
 	struct text *t, const struct bottlenecks *b, enum rule_state s, uint32_t lacks)
 {
 	uint32_t i, n = 0;
 
 	for (i = 0; i < RULE_N; i++)
-		if (b->rule[i].state == s && (lacks == 0 || (b->rule[i].lacks & lacks) != 0))
+		if (b->rule[i].state == s && (s != RULE_CLEAN || *b->rule[i].note == '\0') &&
+			(lacks == 0 || (b->rule[i].lacks & lacks) != 0))
 			text_fmt(t, "%s%s", n++ > 0 ? ", " : "", rule_rows[i].id);
 	text_char(t, '\0');
 	return n;
