@@ -429,6 +429,7 @@ def test_a_file_of_each_rank(world):
     rows = json.loads(world.view("bottlenecks", new, "--json").stdout)["data"]["rows"]
     where = {rule: where for rule, state, *_, where, _, _, _, _, _, _, _ in rows if state == "found"}
     assert where["slow_rank"] == "step / forward / gelu" and "shared_gpu" not in where, rows
+    assert "Step 4 of 12 of rank 1" in world.view("critical", new, "--rank", "1", "--step", "4").stdout
     assert "imported from rank0.json and 1 file more" in re.sub(r"from \S*/", "from ", world.view("tree", new).stdout)
 
 
@@ -463,14 +464,15 @@ CALLS = [("stream_sync", 200, 100, 20, 7, None), ("event_sync", 400, 40, 21, Non
 NO_RECORDS = [(*c[:4], None, None) for c in CALLS]
 
 
-def waits_of_kineto(records):
+def waits_of_kineto(records, library="cuda"):
     events = [slice_("user_annotation", "step", 0, 1000), slice_("cuda_runtime", "cudaLaunchKernel", 110, 5, **LAUNCH),
               slice_("kernel", "sgemm", 120, 160, tid=7, pid=0, **WORK), slice_("kernel", "late", 900, 50, tid=7, pid=0, device=0, stream=7, correlation=99),
               slice_("cuda_runtime", "cudaLaunchKernel", 880, 5, correlation=99),
               slice_("gpu_memcpy", "Memcpy DtoH", 640, 5, tid=7, pid=0, device=0, stream=7, correlation=24)]
     for name, at, us, correlation, kind, stream, event in WAITS:
-        events.append(slice_("cuda_runtime", name, at, us, correlation=correlation))
-        events.append(slice_("cuda_driver", name.replace("cuda", "cu"), at, us, correlation=correlation))  # a part of it
+        events.append(slice_("cuda_runtime", name.replace("cuda", library), at, us, correlation=correlation))
+        if library == "cuda":
+            events.append(slice_("cuda_driver", name.replace("cuda", "cu"), at, us, correlation=correlation))  # a part of it
         if records and kind:
             events.append(slice_("cuda_sync", kind, at + 0.5, us - 0.5, tid=stream, pid=0, cuda_sync_kind=kind, stream=stream, context=1,
                                  device=0, correlation=correlation, **({"wait_on_stream": 7, "wait_on_cuda_event_id": event} if event else {})))
@@ -500,15 +502,14 @@ def waits_of_nsys(file, records):
     db.commit()
 
 
-@pytest.mark.parametrize("records", [True, False], ids=["records", "calls"])
-@pytest.mark.parametrize("kind", ["kineto", "nsys"])
+@pytest.mark.parametrize("kind, records", [("kineto", True), ("kineto", False), ("nsys", True), ("nsys", False), ("hip", False)])
 def test_waits(world, kind, records):
     """A call that waits is one wait, with the stream and the event of its record, and explains idle time."""
     file = world.home / "w"
     if kind == "nsys":
         waits_of_nsys(file, records)
     else:
-        write(world, waits_of_kineto(records), "w")
+        write(world, waits_of_kineto(records, "hip" if kind == "hip" else "cuda"), "w")
     new, r = imported(world, file)
     calls = ask(world, new, "select class, begin_ns, dur_ns, correlation, stream, event from calls order by begin_ns")
     assert [(c["class"], c["begin_ns"] // 1000, c["dur_ns"] // 1000, *list(c.values())[3:]) for c in calls] == (CALLS if records else NO_RECORDS)

@@ -71,21 +71,23 @@ static void put_notes(
 	struct run *run, struct sheet *s, const struct profile *p, const struct critical *c)
 {
 	const bool sync = (p->head.row.switches & SWITCH_SYNC) != 0;
+	const char *of = c->rank >= 0 ? "rank" : "process";
+	const long long number = c->rank >= 0 ? c->rank : c->pid;
 	uint32_t i;
 
 	for (i = 0; i < CRITICAL_N && !s->json; i++)
 		if (c->part_ns[i] > 0)
 			sheet_note(s, "%s: %s", parts[i].word, parts[i].what);
 	if (c->step != 0)
-		sheet_note(s, "Step %u of %u of process %lld, from %.6f s on%s.", c->step, c->steps,
-			(long long)c->pid, (double)c->begin_ns / 1e9,
+		sheet_note(s, "Step %u of %u of %s %lld, from %.6f s on%s.", c->step, c->steps, of,
+			number, (double)c->begin_ns / 1e9,
 			run_given(run, OPT_STEP) ? ""
 						 : ": of median length; --step N shows another");
 	else
-		sheet_note(s, "%s of process %lld; --rank and --process choose another.",
+		sheet_note(s, "%s of %s %lld; --rank and --process choose another.",
 			run_given(run, OPT_WINDOW) ? "A window"
 						   : "All (no step is in the timeline)",
-			(long long)c->pid);
+			of, number);
 	if (!sync && !c->waits && (p->n_devices > 0 || p->head.launches > 0))
 		sheet_note(s, "Waits for the GPU were not recorded: what the host waited for it is "
 			      "in its scopes here. `-d both -s sync` records them.");

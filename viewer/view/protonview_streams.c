@@ -72,10 +72,12 @@ static void put_notes(struct run *run, struct sheet *s, const struct streams *v)
 	for (r = v->row; r < v->row + v->n; r++)
 		if (r->streams > 1 && r->busy_ns > 0)
 			sheet_note(s,
-				"GPU %u of process %lld: %u streams; while it worked %.2f ran side "
+				"GPU %u of %s %lld: %u streams; while it worked %.2f ran side "
 				"by "
 				"side, which hid %.1f%% of their work.",
-				r->gpu, (long long)r->pid, r->streams, share(r->sum_ns, r->busy_ns),
+				r->gpu, r->rank >= 0 ? "rank" : "process",
+				(long long)(r->rank >= 0 ? r->rank : r->pid), r->streams,
+				share(r->sum_ns, r->busy_ns),
 				100 * share(r->sum_ns - r->busy_ns, r->sum_ns));
 	put_names(s, v);
 	if (!s->json)
