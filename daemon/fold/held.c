@@ -13,8 +13,6 @@
 #include "session.h"
 #include "state.h"
 
-#define BYTES_MAX (UINT64_MAX / 4) /* sums stay below: holders.h */
-
 struct allocs *allocs_of(struct part *part)
 {
 	if (part->allocs != NULL || !process_has_room(part->process))
@@ -25,16 +23,6 @@ struct allocs *allocs_of(struct part *part)
 	else
 		part_grew(part, sizeof(*part->allocs));
 	return part->allocs;
-}
-
-uint64_t held_plus(uint64_t a, uint64_t b)
-{
-	return a + b < BYTES_MAX ? a + b : BYTES_MAX;
-}
-
-uint64_t held_minus(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : 0;
 }
 
 /* --- owners */
@@ -117,43 +105,6 @@ uint32_t held_owner_of(struct part *part, struct held_account *a, uint32_t node)
 	const uint32_t owner = owner_find(part, held_account_at(&part->allocs->held, a), node);
 
 	return owner == TABLE_NONE ? a->other : owner;
-}
-
-void held_move(struct holders *h, uint32_t owner, uint64_t bytes, uint64_t blocks, bool more)
-{
-	struct held_owner *o = &h->owner[owner];
-	struct held_account *a = h->account[o->account];
-
-	if (o->version != a->version) {
-		o->peak = o->live;
-		o->peak_blocks = o->blocks;
-		o->version = a->version;
-	}
-	o->live = more ? held_plus(o->live, bytes) : held_minus(o->live, bytes);
-	o->blocks = more ? held_plus(o->blocks, blocks) : held_minus(o->blocks, blocks);
-	o->most = o->live > o->most ? o->live : o->most;
-	a->live = more ? held_plus(a->live, bytes) : held_minus(a->live, bytes);
-	a->blocks = more ? held_plus(a->blocks, blocks) : held_minus(a->blocks, blocks);
-}
-
-void held_changed(struct holders *h, struct held_account *a, uint64_t ns)
-{
-	if (a->live > a->peak) {
-		a->peak = a->live;
-		a->peak_ns = ns;
-		a->version++;
-	}
-	held_point_add(a, ns);
-	held_frame_add(h, a, ns);
-}
-
-void held_set(struct holders *h, struct held_account *a, uint64_t bytes, uint64_t ns)
-{
-	if (bytes == a->live)
-		return;
-	held_move(h, a->other, bytes > a->live ? bytes - a->live : a->live - bytes, 0,
-		bytes > a->live);
-	held_changed(h, a, ns);
 }
 
 /* --- blocks */
@@ -394,7 +345,7 @@ void held_resident(struct part *part, uint64_t bytes, uint64_t ns)
 		!window_has(&part->window, clockmap_clock(&part->process->clock, ns)))
 		return;
 	a = held_account_of(part, HELD_HOST, HELD_RESIDENT);
-	if (a == NULL || bytes > BYTES_MAX)
+	if (a == NULL || bytes > HELD_BYTES_MAX)
 		return;
 	part->allocs->dirty |= bytes != a->live;
 	held_set(&part->allocs->held, a, bytes, ns);

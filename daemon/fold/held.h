@@ -26,13 +26,6 @@ uint32_t held_account_at(const struct holders *h, const struct held_account *a);
 /* Of a node, or HELD_NOBODY; the account's (other) where there is no room for it. */
 uint32_t held_owner_of(struct part *part, struct held_account *a, uint32_t node);
 
-/* The owner holds so many bytes and blocks more, or less; before that it is kept what it held at the peak. */
-void held_move(struct holders *h, uint32_t owner, uint64_t bytes, uint64_t blocks, bool more);
-/* After what happened at ns has moved all that it moves. */
-void held_changed(struct holders *h, struct held_account *a, uint64_t ns);
-/* The account, held by nobody in particular, has so much now. */
-void held_set(struct holders *h, struct held_account *a, uint64_t bytes, uint64_t ns);
-
 /* What the process has in RAM, at ns; bytes are a file's to say. */
 void held_resident(struct part *part, uint64_t bytes, uint64_t ns);
 
@@ -62,9 +55,5 @@ void held_grow(struct part *part, const struct held_deed *d);
 void held_begin(struct part *part, const struct held_deed *d, uint64_t blocks);
 void held_number(struct part *part, const struct held_deed *d, uint32_t node, const char *name,
 	uint64_t value, bool most);
-
-/* Below BYTES_MAX: holders.h */
-uint64_t held_plus(uint64_t a, uint64_t b);
-uint64_t held_minus(uint64_t a, uint64_t b);
 
 #endif

@@ -40,6 +40,7 @@ static const struct category {
 } categories[] = {
 	{"cpu_op",              IS_SCOPE,  0, true},
 	{"user_annotation",     IS_SCOPE,  0, true},
+	{"cpu_instant_event",   IS_SCOPE,  0, true},
 	{"python_function",     IS_FRAME,  0, true},
 	{"cuda_runtime",        IS_API,    0, true},
 	{"cuda_driver",         IS_API,    0, true},
@@ -84,7 +85,7 @@ struct args {
 	struct json_slice kernel, copy, set, module, hlo; /* XLA's */
 	struct json_slice event;                          /* our own: "0x…" */
 	int64_t event_id, wait_stream, wait_record;       /* the last: its record's correlation */
-	int64_t correlation, device, context, stream, bytes, registers, shared, graph;
+	int64_t correlation, device, context, stream, bytes, registers, shared, graph, device_type;
 	uint8_t flags;
 	bool is_graph;
 };
@@ -123,11 +124,6 @@ static bool is_true(struct json_slice v)
 	return v.n == 4 && memcmp(v.s, "true", 4) == 0;
 }
 
-static uint32_t stream_of(int64_t v)
-{
-	return v >= 0 && v < UINT32_MAX ? (uint32_t)v : UINT32_MAX;
-}
-
 /* --- args */
 
 static void take_arg(struct args *a, struct json_slice key, struct json_slice v)
@@ -139,6 +135,7 @@ static void take_arg(struct args *a, struct json_slice key, struct json_slice v)
 		{"shared memory", &a->shared}, {"graph id", &a->graph},
 		{"correlation_id", &a->correlation}, {"cuda_graph_id", &a->graph},
 		{"wait_on_cuda_event_id", &a->event_id}, {"event_id", &a->event_id},
+		{"Device Type", &a->device_type},
 		{"wait_on_stream", &a->wait_stream}, {"wait_on_cuda_event_record_corr_id", &a->wait_record}};
 	const struct { const char *word; struct json_slice *slice; } slices[] = {
 		{"call_stack", &a->call_stack}, {"name", &a->name}, {"labels", &a->labels},
@@ -392,7 +389,7 @@ static int take_slice(
 /* A record of waiting: Kineto's, beside the call's own row, or the call itself, as our own traces have it. */
 static int take_sync(struct chrome *c, const struct event *ev, const struct args *a)
 {
-	struct stage_sync x = {.correlation = a->correlation, .stream = stream_of(a->stream)};
+	struct stage_sync x = {.correlation = a->correlation, .stream = stage_stream(a->stream)};
 	uint32_t thread, name;
 	int64_t length;
 	int r = name_of(c, ev->name, &name);
@@ -421,7 +418,7 @@ static int take_sync(struct chrome *c, const struct event *ev, const struct args
 	r = stage_sync(c->s, &x);
 	if (r < 0 || a->wait_record <= 0)
 		return r;
-	x.stream = stream_of(a->wait_stream);
+	x.stream = stage_stream(a->wait_stream);
 	x.correlation = a->wait_record;
 	x.hearsay = true;
 	return stage_recorded(c->s, &x);
@@ -431,7 +428,7 @@ static int take_sync(struct chrome *c, const struct event *ev, const struct args
 static int take_record(struct chrome *c, const struct event *ev, const struct args *a)
 {
 	struct stage_sync x = {.correlation = a->correlation,
-		.stream = stream_of(a->stream),
+		.stream = stage_stream(a->stream),
 		.event = a->event_id > 0 ? (uint64_t)a->event_id : 0};
 	uint32_t thread;
 	int r = thread_of(c, ev, &thread);
@@ -454,16 +451,25 @@ static int set_values(struct chrome *c, struct stage_slice *x)
 	return v.n_values > 0 ? stage_slice(c->s, &v) : 0;
 }
 
-/* "i" with values: a metric that was set in no scope's time, or its scope is gone. */
+/* "i" with values: a metric that was set in no scope's time, or its scope is gone. Or torch's allocator. */
 static int take_instant(struct chrome *c, const struct event *ev, const struct args *a)
 {
+	const bool memory = a->device_type == KINETO_CUDA && json_is(ev->name, "[memory]");
 	struct stage_slice x;
 	int r;
 
-	if (a->metrics.n == 0)
+	if (!memory && a->metrics.n == 0)
 		return left(c, LEFT_INSTANTS);
 	r = slice_of(c, ev, IS_SCOPE, a, &x);
-	return r != 0 ? (r < 0 ? r : 0) : set_values(c, &x);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	if (!memory)
+		return set_values(c, &x);
+	x.kind = SLICE_MEMORY;
+	x.end = x.begin;
+	x.values = ev->args.s;
+	x.n_values = ev->args.n;
+	return stage_slice(c->s, &x);
 }
 
 /* --- arrows, where nothing else says which launch some GPU work is of */

@@ -41,7 +41,7 @@ extern const char *const import_left_words[LEFT_MAX];
 struct import_taken {
 	const char *source; /* the word in the session */
 	uint64_t calls; /* of the scopes: that wait for the GPU, or say what is to be waited for */
-	uint64_t events, scopes, values, kernels, copies;
+	uint64_t events, scopes, values, blocks, kernels, copies;
 	uint64_t matched, unmatched; /* launches */
 	uint64_t left[LEFT_MAX];
 };

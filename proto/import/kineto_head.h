@@ -7,6 +7,7 @@
 #include "stage.h"
 
 #define KINETO_STEP_MAX 64u
+#define KINETO_CUDA     1 /* "Device Type", of c10::DeviceType; ROCm's, too */
 
 /* [{"id":0,"name":…,"computeMajor":9,"computeMinor":0,"numSms":132,"totalGlobalMem":…},…] */
 void kineto_devices(struct stage *s, struct json_slice of);

@@ -92,17 +92,14 @@ static uint32_t number32(struct nsys *n, int i)
 	return v < 0 ? 0 : v < UINT32_MAX ? (uint32_t)v : UINT32_MAX - 1;
 }
 
-/* A number of CUPTI's that may be its word for none; UINT32_MAX. */
-static uint32_t id_at(struct nsys *n, int i)
+static uint32_t stream_at(struct nsys *n, int i)
 {
-	const int64_t v = known(n, i) ? number(n, i) : -1;
-
-	return v >= 0 && v < UINT32_MAX ? (uint32_t)v : UINT32_MAX;
+	return known(n, i) ? stage_stream(number(n, i)) : UINT32_MAX;
 }
 
 static uint64_t event_at(struct nsys *n, int i)
 {
-	const uint32_t id = id_at(n, i);
+	const uint32_t id = stream_at(n, i);
 
 	return id < UINT32_MAX ? id : 0;
 }
@@ -304,14 +301,14 @@ static int on_sync(struct nsys *n)
 	int r = process_of(n, 3, &x.process);
 
 	n->s->taken.events++;
-	x.stream = x.class == CLASS_DEVICE_SYNC ? UINT32_MAX : id_at(n, 4);
+	x.stream = x.class == CLASS_DEVICE_SYNC ? UINT32_MAX : stream_at(n, 4);
 	return r < 0 ? r : stage_sync(n->s, &x);
 }
 
 static int on_record(struct nsys *n)
 {
 	struct stage_sync x = {
-		.stream = id_at(n, 2), .event = event_at(n, 3), .correlation = number(n, 0)};
+		.stream = stream_at(n, 2), .event = event_at(n, 3), .correlation = number(n, 0)};
 	int r = process_of(n, 1, &x.process);
 
 	n->s->taken.events++;

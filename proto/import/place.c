@@ -25,6 +25,7 @@ static const char tables[] =
 	"CREATE TABLE scratch.work(process, device, context, stream, start, end, class, node,"
 	" correlation, flags, bytes, config, thread, launched);"
 	"CREATE TABLE scratch.value(process, thread, at, node, type, name, bits);"
+	"CREATE TABLE scratch.memory(process, at, node, args);"
 	"CREATE TABLE scratch.launch(correlation, process, thread, at, node, counts, used DEFAULT 0,"
 	" PRIMARY KEY(correlation, process)) WITHOUT ROWID;";
 /* clang-format on */
@@ -41,7 +42,8 @@ struct walk {
 	struct stage *s;
 	struct open *open;
 	uint32_t n, cap, thread;
-	sqlite3_stmt *from, *put, *launch, *find, *use, *arrow, *value, *metric, *sync, *found;
+	sqlite3_stmt *from, *put, *launch, *find, *use, *arrow, *value, *metric, *sync, *found,
+		*memory;
 	struct text word;
 };
 
@@ -242,7 +244,7 @@ static int find_node(struct walk *w, struct open *o, bool *ret_overlaps)
 	o->caller = above != NULL ? above->caller : 0;
 	o->in_call = above != NULL && above->in_call;
 	o->node = o->x.node;
-	if (o->x.kind == SLICE_VALUE && o->node == STAGE_NONE)
+	if (o->x.kind >= SLICE_VALUE && o->node == STAGE_NONE)
 		o->node = parent;
 	if (o->x.kind >= SLICE_LAUNCH)
 		return 0;
@@ -375,6 +377,16 @@ static int put_values(struct walk *w, const struct open *o)
 	return r;
 }
 
+static int put_memory(struct walk *w, const struct open *o)
+{
+	const uint32_t process = w->s->thread[o->x.thread].process;
+
+	w->s->process[process].id = process + 1;
+	seen(w->p, o->x.begin, o->x.begin);
+	(void)sqlite3_bind_value(w->memory, 4, sqlite3_column_value(w->from, 8));
+	return stage_put(w->s, w->memory, (int64_t[]){process, o->x.begin, o->node}, 3);
+}
+
 static int on_slice(struct walk *w)
 {
 	struct open o = {.x = {.thread = (uint32_t)sqlite3_column_int64(w->from, 0),
@@ -399,7 +411,7 @@ static int on_slice(struct walk *w)
 	if (r == 0)
 		r = put_launch(w, &o);
 	if (r == 0)
-		r = put_values(w, &o);
+		r = o.x.kind == SLICE_MEMORY ? put_memory(w, &o) : put_values(w, &o);
 	if (r < 0 || o.x.kind >= SLICE_LAUNCH)
 		return r;
 	r = put_scope(w, &o);
@@ -599,6 +611,8 @@ static int slices(struct walk *w)
 	if (r == 0)
 		r = stage_prepare(w->s, METRIC, &w->metric);
 	if (r == 0)
+		r = stage_prepare(w->s, "INSERT INTO scratch.memory VALUES(?,?,?,?)", &w->memory);
+	if (r == 0)
 		r = stage_prepare(w->s,
 			"SELECT begin, end, stream, event FROM scratch.sync WHERE process=? AND"
 			" correlation=? AND class=? AND begin<=? ORDER BY begin DESC LIMIT 1",
@@ -616,6 +630,7 @@ static int slices(struct walk *w)
 	(void)sqlite3_finalize(w->launch);
 	(void)sqlite3_finalize(w->value);
 	(void)sqlite3_finalize(w->metric);
+	(void)sqlite3_finalize(w->memory);
 	(void)sqlite3_finalize(w->sync);
 	(void)sqlite3_finalize(w->found);
 	w->put = w->launch = NULL;

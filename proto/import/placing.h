@@ -29,6 +29,8 @@ struct place {
  * start, end, class, node, correlation, flags, bytes, config, thread, launched): NULL: not launched;
  * all are places in the stage's arrays. */
 int session_write(struct place *p, const struct import_options *o);
+/* memory.c: of scratch.memory(process, at, node, args), who held what torch's allocator gave. */
+int memory_write(struct place *p, int64_t shift);
 int timeline_write_chunks(struct place *p, int64_t shift); /* shift: to CLOCK_REALTIME */
 
 #endif

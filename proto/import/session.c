@@ -413,5 +413,7 @@ int session_write(struct place *p, const struct import_options *o)
 		r = put_notes(s, o);
 	if (r == 0)
 		r = put_spans(p, shift);
+	if (r == 0)
+		r = memory_write(p, shift);
 	return r < 0 ? r : timeline_write_chunks(p, shift);
 }

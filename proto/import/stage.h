@@ -31,6 +31,7 @@ enum slice_kind {
 	SLICE_LAUNCH, /* a launch that is no scope */
 	SLICE_ARROW,  /* likewise, where an arrow begins that may be one */
 	SLICE_VALUE,  /* values that were set at its begin */
+	SLICE_MEMORY, /* what torch's allocator gave or got back at its begin: [memory]'s args */
 };
 
 struct stage_slice {
@@ -147,6 +148,12 @@ struct stage_device *stage_device(struct stage *s, uint32_t ordinal); /* NULL: n
 /* For whoever waits: how much of its file a reader has read; then, a row more of what is staged. */
 void stage_read_part(struct stage *s, double part);
 void stage_placed(struct stage *s);
+
+/* A number of a stream, or of an event; UINT32_MAX: CUPTI's words for none. */
+static inline uint32_t stage_stream(int64_t v)
+{
+	return v >= 0 && v < UINT32_MAX ? (uint32_t)v : UINT32_MAX;
+}
 
 /* Events. Times that cannot be are counted and left out. -ENOSPC, -ENOMEM with words. */
 int stage_slice(struct stage *s, const struct stage_slice *x);

@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. holders.c: who holds memory, as bytes: "PDM1", then one zstd frame of numbers: how many
- * of each there are, then each. */
+/* SPDX-License-Identifier: MIT. holders.c: who holds memory: what moves in the books, and they as bytes: "PDM1", then one
+ * zstd frame of numbers: how many of each there are, then each. */
 #include "holders.h"
 
 #include <errno.h>
@@ -23,7 +23,6 @@ static const char magic[4] = "PDM1";
 			   (HELD_OWNERS + HELD_POOLS) * OWNER_NUMBERS + 4u * HELD_BLOCKS + \
 			   3u * HELD_WAITING * EVENT_NUMBERS +                             \
 			   HELD_ACCOUNTS * HELD_FRAMES * (2u + 2u * HELD_TOP)))
-#define NUMBER_MAX (UINT64_MAX / 4)
 
 void holders_fini(struct holders *h)
 {
@@ -118,6 +117,55 @@ void held_frame_add(const struct holders *h, struct held_account *a, uint64_t ns
 	f = &a->frame[a->n_frames++];
 	f->ns = ns;
 	frame_take(h, a, f);
+}
+
+/* --- what moves */
+
+uint64_t held_plus(uint64_t a, uint64_t b)
+{
+	return a + b < HELD_BYTES_MAX ? a + b : HELD_BYTES_MAX;
+}
+
+uint64_t held_minus(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+void held_move(struct holders *h, uint32_t owner, uint64_t bytes, uint64_t blocks, bool more)
+{
+	struct held_owner *o = &h->owner[owner];
+	struct held_account *a = h->account[o->account];
+
+	if (o->version != a->version) {
+		o->peak = o->live;
+		o->peak_blocks = o->blocks;
+		o->version = a->version;
+	}
+	o->live = more ? held_plus(o->live, bytes) : held_minus(o->live, bytes);
+	o->blocks = more ? held_plus(o->blocks, blocks) : held_minus(o->blocks, blocks);
+	o->most = o->live > o->most ? o->live : o->most;
+	a->live = more ? held_plus(a->live, bytes) : held_minus(a->live, bytes);
+	a->blocks = more ? held_plus(a->blocks, blocks) : held_minus(a->blocks, blocks);
+}
+
+void held_changed(struct holders *h, struct held_account *a, uint64_t ns)
+{
+	if (a->live > a->peak) {
+		a->peak = a->live;
+		a->peak_ns = ns;
+		a->version++;
+	}
+	held_point_add(a, ns);
+	held_frame_add(h, a, ns);
+}
+
+void held_set(struct holders *h, struct held_account *a, uint64_t bytes, uint64_t ns)
+{
+	if (bytes == a->live)
+		return;
+	held_move(h, a->other, bytes > a->live ? bytes - a->live : a->live - bytes, 0,
+		bytes > a->live);
+	held_changed(h, a, ns);
 }
 
 /* --- writing */
@@ -334,7 +382,7 @@ static uint64_t get_most(struct reader *r, uint64_t most)
 
 static uint64_t get(struct reader *r)
 {
-	return get_most(r, NUMBER_MAX);
+	return get_most(r, HELD_BYTES_MAX);
 }
 
 static uint32_t get32(struct reader *r)
@@ -363,7 +411,7 @@ static void get_points(struct reader *r, struct held_account *a)
 		p->least = get(r);
 		p->most = p->least + get(r);
 		p->last = p->least + get(r);
-		r->bad |= p->last > p->most || p->ns > NUMBER_MAX || p->most > NUMBER_MAX;
+		r->bad |= p->last > p->most || p->ns > HELD_BYTES_MAX || p->most > HELD_BYTES_MAX;
 		before = p->ns;
 	}
 }

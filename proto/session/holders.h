@@ -10,16 +10,17 @@
 
 #include "err.h"
 
-#define HELD_ACCOUNTS 64u
-#define HELD_OWNERS   2048u  /* an account's (other) among them */
-#define HELD_BLOCKS   16384u /* live ones whose owner is known */
-#define HELD_POINTS   512u   /* of an account; then each is of a longer time */
-#define HELD_POOLS    64u
-#define HELD_FRAMES   128u   /* of an account, as with points */
-#define HELD_TOP      8u     /* owners of a frame */
-#define HELD_WAITING  65536u /* events, and calls, that wait for each other */
-#define HELD_HOST     UINT32_MAX
-#define HELD_NOBODY   UINT32_MAX /* a node */
+#define HELD_BYTES_MAX (UINT64_MAX / 4) /* of any number */
+#define HELD_ACCOUNTS  64u
+#define HELD_OWNERS    2048u  /* an account's (other) among them */
+#define HELD_BLOCKS    16384u /* live ones whose owner is known */
+#define HELD_POINTS    512u   /* of an account; then each is of a longer time */
+#define HELD_POOLS     64u
+#define HELD_FRAMES    128u   /* of an account, as with points */
+#define HELD_TOP       8u     /* owners of a frame */
+#define HELD_WAITING   65536u /* events, and calls, that wait for each other */
+#define HELD_HOST      UINT32_MAX
+#define HELD_NOBODY    UINT32_MAX /* a node */
 
 struct held_point {
 	uint64_t ns; /* CLOCK_MONOTONIC: when it begins */
@@ -118,6 +119,16 @@ static inline uint64_t held_blocks_at_peak(const struct holders *h, const struct
 {
 	return o->version == h->account[o->account]->version ? o->peak_blocks : o->blocks;
 }
+
+/* Sums stay below HELD_BYTES_MAX, and above 0. */
+uint64_t held_plus(uint64_t a, uint64_t b);
+uint64_t held_minus(uint64_t a, uint64_t b);
+/* The owner holds so many bytes and blocks more, or less; before that it is kept what it held at the peak. */
+void held_move(struct holders *h, uint32_t owner, uint64_t bytes, uint64_t blocks, bool more);
+/* After what happened at ns has moved all that it moves. */
+void held_changed(struct holders *h, struct held_account *a, uint64_t ns);
+/* The account, held by nobody in particular, has so much now. */
+void held_set(struct holders *h, struct held_account *a, uint64_t bytes, uint64_t ns);
 /* One more change of what the account holds. */
 void held_point_add(struct held_account *a, uint64_t ns);
 /* Who holds it, now and then. */

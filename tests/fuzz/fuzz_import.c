@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "fuzz_profile.h"
+#include "holder_rows.h"
 #include "import.h"
 #include "timeline.h"
 
@@ -44,6 +45,16 @@ static void on_op(struct timeline *w, const struct timeline_op *o)
 	seen->work++;
 }
 
+static int on_holders(void *arg, const struct holder_row *r)
+{
+	uint32_t i;
+
+	(void)arg;
+	for (i = 0; i < r->h->n_accounts; i++)
+		MUST(r->h->account[i]->live <= r->h->account[i]->peak);
+	return 0;
+}
+
 static void check_session(sqlite3 *db, const struct import_taken *taken)
 {
 	static const struct timeline_form form = {
@@ -54,6 +65,7 @@ static void check_session(sqlite3 *db, const struct import_taken *taken)
 	struct err e = {0};
 	struct export_left left = {0};
 
+	MUST(holder_each(db, 1, NULL, on_holders, NULL, &e) == 0);
 	MUST(profile_load(db, 1, &all, &p, &e) == 0);
 	check_tree(p);
 	profile_free(p);

@@ -397,6 +397,29 @@ def test_databases_that_are_not_nsys(world, damage):
     assert r.returncode != 0 and "no scope and no GPU work" in r.stderr
 
 
+def test_torchs_allocator(world):
+    """[memory] says block by block what the GPU's allocator gave and got back: whose it is, is what was open there."""
+    held, events = [1000], [slice_("cpu_op", "fill", 10, 30), slice_("cpu_op", "grow", 50, 30), slice_("cpu_op", "else", 50, 30, tid=79)]
+
+    def memory(at, address, by, tid=78, **args):
+        held[0] += by
+        events.append({"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 77, "tid": tid, "ts": at, "args": {
+            "Device Type": 1, "Device Id": 2, "Addr": address, "Bytes": by, "Total Allocated": held[0], "Total Reserved": 4096, **args}})
+    for event in ((15, 1, 300), (20, 2, 200), (25, 9, -400), (55, 1, -300, 79), (60, 3, 1000), (90, 4, 50), (92, 4, 70)):
+        memory(*event)  # the last one's address was given before: it came back unseen
+    memory(95, 5, 0, **{"Device Type": 0})
+    new, r = imported(world, write(world, {"traceEvents": events[::-1]}))
+    assert "7  times that torch's allocator" in r.stdout and "1  instants" in r.stdout
+    rows = ask(world, new, "select pid, device, kind, now, blocks, peak, peak_ns, allocs, frees from memory order by kind")
+    assert [tuple(m.values()) for m in rows] == [
+        (77, "cuda:2", "torch_allocated", 1920, 3, 1920, 92000, 5, 2), (77, "cuda:2", "torch_reserved", 4096, 0, 4096, 15000, 0, 0)]
+    owners = ask(world, new, "select path, now, most from memory_owners where kind = 'torch_allocated' order by path")
+    assert [tuple(o.values()) for o in owners] == [("", 70, 70), ("(other)", 650, 1000), ("fill", 200, 500), ("grow", 1000, 1000)]
+    world.view("export", new, "-o", "back.pt.trace.json")  # where it is a curve, and nobody's
+    again, _ = imported(world, world.home / "back.pt.trace.json")
+    assert ask(world, again, "select kind, now, peak from memory order by 1") == [{k: m[k] for k in ("kind", "now", "peak")} for m in rows]
+
+
 def rank_of_kineto(rank, extra_us=0, base=1760000000000000000):
     """Twelve steps that end when both ranks are there: a rank with extra work comes late, and is in the collective for less time."""
     events = []

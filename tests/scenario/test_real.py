@@ -68,6 +68,23 @@ def test_pytorchs_profile(world):
     assert forward > 80
 
 
+def test_pytorchs_memory(world):
+    """Its own totals, and the blocks that were given and are not back."""
+    new, _ = imported(world, REAL / "kineto.json.gz")
+    args = [e["args"] for e in sorted((e for e in events_of(REAL / "kineto.json.gz") if e["name"] == "[memory]"), key=lambda e: e["ts"])]
+    args, blocks = [a for a in args if a["Device Type"] == 1], {}
+    for a in args:
+        if a["Bytes"] > 0:
+            blocks[a["Addr"]] = a["Bytes"]
+        else:
+            blocks.pop(a["Addr"], None)
+    assert sql(world, new, "select now, blocks, peak, allocs, frees, alloc_bytes from memory where kind = 'torch_allocated'") == [[
+        args[-1]["Total Allocated"], len(blocks), max(a["Total Allocated"] for a in args), sum(a["Bytes"] > 0 for a in args), sum(a["Bytes"] < 0 for a in args),
+        sum(a["Bytes"] for a in args if a["Bytes"] > 0)]]
+    assert sql(world, new, "select sum(now) from memory_owners where kind = 'torch_allocated' and path <> '(other)'") == [[sum(blocks.values())]]
+    assert len(blocks) == 28
+
+
 @judged
 def test_pytorchs_profile_as_kineto_again(world):
     """Imported and written in its own words: the same steps, calls and kernels; nothing that a viewer drops."""

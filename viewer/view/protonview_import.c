@@ -29,6 +29,7 @@ static void report_events(struct run *run, const struct import_taken *t)
 	line(run, t->scopes, "scopes");
 	line(run, t->calls, "of them calls that wait for the GPU, or may");
 	line(run, t->values, "values that were set in scopes");
+	line(run, t->blocks, "times that torch's allocator gave memory, or got it back");
 	line(run, t->kernels, "kernels");
 	line(run, t->copies, "copies and memsets");
 	line(run, t->matched, "launches with their GPU work");
