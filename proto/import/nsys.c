@@ -397,7 +397,8 @@ static int read_tables(struct nsys *n)
 	}
 	(void)sqlite3_finalize(n->put_text);
 	(void)sqlite3_finalize(n->text);
-	return r;
+	return r < 0 ? r
+		     : stage_run(n->s, "DROP TABLE scratch.text"); /* another file has its own */
 }
 
 /* SQLite reads what is missing of the last page as zeroes, and what stands there as if it were nothing. */

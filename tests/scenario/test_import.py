@@ -456,6 +456,20 @@ def test_a_file_of_each_rank(world):
     assert "imported from rank0.json and 1 file more" in re.sub(r"from \S*/", "from ", world.view("tree", new).stdout)
 
 
+def test_databases_of_two_runs_of_nsys(world):
+    """Their names have numbers of their own, and each begins when it says."""
+    starts = [1760000000000000000, 1760000001000000000]
+    for i, start in enumerate(starts):
+        db = nsys(world.home / f"{i}.sqlite")
+        db.execute("UPDATE TARGET_INFO_SESSION_START_TIME SET utcEpochNs = ?", (start,))
+        db.execute("UPDATE StringIds SET value = value || ? WHERE id = 11", (f" {i}",))
+        db.commit()
+    new, r = imported(world, world.home / "0.sqlite", world.home / "1.sqlite")
+    assert "102  launches with their GPU work" in r.stdout
+    kernels = ask(world, new, "select name, min(start_ns) start, min(launch_ns) launch, count(*) n from kernels group by 1 order by 1")
+    assert [tuple(k.values()) for k in kernels] == [(f"sgemm_of_floats {i}", s + 500, s + 100, 50) for i, s in enumerate(starts)]
+
+
 def test_files_that_are_not_of_one_run(world):
     rank, tree = write(world, rank_of_kineto(0)), next(GOLDEN.glob("*.hatchet"))
     nsys(world.home / "r.sqlite")
