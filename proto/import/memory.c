@@ -8,6 +8,8 @@
 #include "json_stream.h"
 #include "placing.h"
 
+#define NOT_SAID UINT64_MAX
+
 struct books {
 	struct stage *s;
 	struct holders held;
@@ -15,9 +17,10 @@ struct books {
 	bool failed;
 };
 
-struct row {                                   /* "[memory]" */
-	uint64_t ns, address, reserved, total; /* address 0: it does not say */
-	int64_t bytes;                         /* below 0: given back */
+struct row {                      /* "[memory]" */
+	uint64_t ns, address;     /* 0: it does not say */
+	uint64_t reserved, total; /* NOT_SAID */
+	int64_t bytes;            /* below 0: given back */
 	uint32_t device, node;
 };
 
@@ -146,13 +149,19 @@ static void drop(struct books *b, uint32_t at)
 	forget(b, at);
 }
 
-/* What was there before the file is (other)'s. */
+/* What was there before the file is (other)'s, as far as the file says how much that is. */
 static void take(struct books *b, struct held_account *a, uint32_t at, uint64_t bytes)
 {
+	const uint64_t others = b->held.owner[a->other].live;
+
 	if (at != TABLE_NONE) {
 		bytes = b->held.block[at].bytes;
 		drop(b, at);
+	} else if (others == 0) {
+		a->unknown++;
+		return;
 	} else {
+		bytes = bytes < others ? bytes : others;
 		held_move(&b->held, a->other, bytes, a->loose > 0, false);
 		a->loose -= a->loose > 0;
 	}
@@ -164,8 +173,11 @@ static void count(struct books *b, const struct row *x)
 {
 	bool is_new;
 	uint32_t account, at;
-	struct held_account *a = account_of(b, x->device, HELD_TORCH_RESERVED, &account, &is_new);
-	const int64_t before = (int64_t)x->total - x->bytes;
+	struct held_account *a =
+		x->reserved == NOT_SAID
+			? NULL
+			: account_of(b, x->device, HELD_TORCH_RESERVED, &account, &is_new);
+	const int64_t before = x->total == NOT_SAID ? 0 : (int64_t)x->total - x->bytes;
 
 	if (a != NULL)
 		held_set(&b->held, a, x->reserved, x->ns);
@@ -185,7 +197,7 @@ static void count(struct books *b, const struct row *x)
 		}
 		give(b, a, account, x);
 	}
-	if (a->live != x->total)
+	if (x->total != NOT_SAID && a->live != x->total)
 		held_move(&b->held, a->other,
 			x->total > a->live ? x->total - a->live : a->live - x->total, 0,
 			x->total > a->live);
@@ -267,7 +279,9 @@ int memory_write(struct place *p, int64_t shift)
 			p->s, "INSERT INTO main.memory(session,process,bytes) VALUES(1,?,?)", &put);
 	while (r == 0 && (rc = sqlite3_step(from)) == SQLITE_ROW) {
 		struct row x = {.ns = (uint64_t)(sqlite3_column_int64(from, 1) + shift),
-			.node = (uint32_t)sqlite3_column_int64(from, 2)};
+			.node = (uint32_t)sqlite3_column_int64(from, 2),
+			.reserved = NOT_SAID,
+			.total = NOT_SAID};
 
 		if (process != STAGE_NONE && process != (uint32_t)sqlite3_column_int64(from, 0))
 			r = put_books(&b, put, process);
