@@ -70,6 +70,9 @@ def test_arguments_of_a_program(world):
         """
     r = python(world, code)
     assert r.stdout.startswith("True 0.2\n") and "--protond-torch-backward phase|module" in r.stdout
+    wrong = python(world, "import argparse, protond\nparser = argparse.ArgumentParser()\nprotond.add_arguments(parser)\nparser.parse_args(['--protond-sample-rate', '2'])",
+                   check=False)
+    assert wrong.returncode == 2 and "error: argument --protond-sample-rate: '2': 0 to 1\n" in wrong.stderr, wrong.stderr
 
 
 def test_options_help_is_the_same_table(world):

@@ -5,6 +5,7 @@ What holds, later before earlier: the default; `job.NAME = value` in /etc/proton
 $XDG_CONFIG_HOME/protond.conf; the variable PROTOND_NAME; the preset's; configure().
 """
 import os
+from functools import partial
 from typing import Any, Dict, List, NamedTuple
 
 from ._table import OPTIONS
@@ -111,6 +112,16 @@ def current() -> Dict[str, Any]:
             for name, option in TABLE.items()}
 
 
+def _checked(option: Option, text: str) -> str:
+    """As argparse wants it, which puts the argument's name in front."""
+    from argparse import ArgumentTypeError
+    try:
+        option.parse(text, "")
+    except ValueError as e:
+        raise ArgumentTypeError(str(e)[2:]) from None
+    return text
+
+
 def add_arguments(parser: Any) -> None:
     """Adds --protond NAME (record this run) and --protond-OPTION to an argparse parser."""
     group = parser.add_argument_group("protond", "profiling; PROTOND_* variables do the same")
@@ -119,7 +130,7 @@ def add_arguments(parser: Any) -> None:
         if option.who == "torch":
             group.add_argument("--protond-" + option.name.replace("_", "-"), dest="protond_" + option.name,
                                metavar=option.words.replace(" ", "|") or option.type.upper(), default=None,
-                               help=option.help.replace("%", "%%"))
+                               type=partial(_checked, option), help=option.help.replace("%", "%%"))
 
 
 def take_arguments(arguments: Any) -> None:
