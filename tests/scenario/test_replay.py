@@ -256,7 +256,7 @@ def test_calls_that_wait(world):
     for words in (("later", "sync"), ("later", "+nonsense"), ("nobody", "+sync")):
         assert world.ctl("set", *words, check=False).returncode != 0, words
     world.ctl("start", "every", "--all", "-s", "api", "-d", "both")
-    world.ctl("set", "later", "+sync")
+    assert world.ctl("set", "later", "+sync").stdout.endswith("'later', from now on: +sync\n")
     assert play(world, dump).returncode == 0
     world.ctl("set", "x", "-sync")
     world.ctl("set", "every", "-api")

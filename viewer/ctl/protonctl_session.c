@@ -170,7 +170,8 @@ static int cmd_set(struct ctl *c)
 		return ctl_fail(c);
 	answer_session(r.result, c->argv[0], &n);
 	if (!ctl_json(c, &r))
-		printf("session %s is changed\n", n.words);
+		printf("session %s, from now on:%s%s%s%s\n", n.words, *on != '\0' ? " +" : "", on,
+			*off != '\0' ? " -" : "", off);
 	rpc_reply_free(&r);
 	return CTL_OK;
 }
