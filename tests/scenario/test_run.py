@@ -667,6 +667,16 @@ def test_why_nothing_was_recorded(world):
     assert "PROTOND_DISABLE is set" in words(BUILD / "tests/job", PROTOND_DISABLE="1")
 
 
+def test_what_was_asked_for_and_not_there(world):
+    """Who has recorded with the switch is not told to."""
+    world.ctl("run", "-q", "-s", "api,alloc,ops", "-n", "asked", "--", DEMO)
+    world.ctl("run", "-q", "-n", "plain", "--", DEMO)
+    for verb, switch in (("apis", "api"), ("memory", "alloc"), ("ops", "ops")):
+        asked, plain = (world.view(verb, name, check=False) for name in ("asked", "plain"))
+        assert asked.returncode == plain.returncode == 1
+        assert f"the switch {switch} was on" in asked.stderr and f"run -s {switch} " in plain.stderr, asked.stderr + plain.stderr
+
+
 def test_a_session_named_as_a_program_that_stands_here(world):
     (world.home / "job").write_bytes((BUILD / "tests/job").read_bytes())
     (world.home / "job").chmod(0o755)

@@ -7,6 +7,7 @@
 #include "grid.h"
 #include "print_json.h"
 #include "protonview_verb.h"
+#include "session_terms.h"
 
 #define ROWS 20u /* shown, without --rows */
 #define NONE_BY_THREAD                                                                       \
@@ -157,8 +158,10 @@ int view_apis(struct run *run)
 		r = err_set(&run->e, -ENOMEM, "out of memory");
 	if (r == 0 && a->n == 0)
 		r = err_set(&run->e, -ENOENT,
-			by == APIS_BY_thread
-				? NONE_BY_THREAD
+			by == APIS_BY_thread ? NONE_BY_THREAD
+			: (p->head.row.switches & SWITCH_API) != 0
+				? "no calls were recorded: the switch api was on, and CUDA was not "
+				  "called"
 				: "no calls were recorded; `protonctl run -s api -- CMD` and "
 				  "`protonctl set SESSION +api` record them");
 	if (r == 0 && run_given(run, OPT_JSON))

@@ -10,6 +10,7 @@
 #include "human.h"
 #include "print_json.h"
 #include "protonview_verb.h"
+#include "session_terms.h"
 #include "spark.h"
 
 #define ROWS 10u /* of owners, without --rows */
@@ -648,6 +649,9 @@ int view_memory(struct run *run)
 		r = err_set(&run->e, -ENOENT,
 			s.device != NULL
 				? "no memory of that device is in it; without --device it shows all"
+			: (p->head.row.switches & SWITCH_ALLOC) != 0
+				? "no allocation is in it: the switch alloc was on, and none was "
+				  "made"
 				: "no allocation is in it; `protonctl run -s alloc -- CMD` records "
 				  "them, `protonctl set NAME +alloc` on a running session");
 	}

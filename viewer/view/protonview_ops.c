@@ -5,6 +5,7 @@
 #include "operators.h"
 #include "print_json.h"
 #include "protonview_verb.h"
+#include "session_terms.h"
 
 #define ROWS 20u /* shown, without --rows */
 
@@ -174,9 +175,12 @@ static int show(struct run *run, const struct view *v)
 			run->o.value[OPT_BY]);
 	r = operators_new(v, (enum operators_by)by, &o);
 	if (r == -ENODATA)
-		return err_set(&run->e, -ENOENT,
-			"no operator of PyTorch is in it; `protonctl run -s ops -- CMD`, or "
-			"`protonctl set SESSION +ops` while it runs, records them");
+		return err_set(&run->e, -ENOENT, "%s",
+			(v->p->head.row.switches & SWITCH_OPS) != 0
+				? "no operator of PyTorch is in it: the switch ops was on, and "
+				  "none ran, or `protonview tree` notes what was in the way"
+				: "no operator of PyTorch is in it; `protonctl run -s ops -- CMD`, "
+				  "or `protonctl set SESSION +ops` while it runs, records them");
 	if (r < 0)
 		return err_set(&run->e, r, "out of memory");
 	if (run_given(run, OPT_JSON))
