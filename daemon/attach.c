@@ -105,18 +105,19 @@ static void find_name(struct ring *r, int fd)
 	(void)close(found);
 }
 
-/* execve keeps pid and start time: what the program before it recorded is complete. The start may be
- * the header's word: nobody ends another user's. */
-static void end_predecessor(const struct ring *r)
+/* execve keeps pid and start time: what the program before it recorded is complete. That is whoever connected
+ * first, for what it said may be heard last. The start may be the header's word: nobody ends another user's. */
+static void end_predecessor(struct ring *r)
 {
-	struct ring *o;
+	struct ring *o, *before;
 
 	for (o = r->all->first; o != NULL; o = o->next) {
 		if (o == r || o->pid != r->pid || o->pid == 0 || o->pid_start != r->pid_start ||
 			o->uid != r->uid)
 			continue;
-		o->execed = true;
-		ring_died(o);
+		before = o->serial < r->serial ? o : r;
+		before->execed = true;
+		ring_died(before);
 	}
 }
 
@@ -241,6 +242,7 @@ static int ring_offered(struct conn *c, const struct message *m, int *fd, struct
 	if ((c->dead && c->pidfd < 0) || !ring_watch(r, c->pidfd))
 		ring_died(r);
 	c->pidfd = -1; /* the ring's now */
+	r->serial = c->serial;
 	end_predecessor(r);
 	n = ring_control_open(r);
 	if (n < 0)

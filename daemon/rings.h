@@ -58,6 +58,7 @@ struct ring {
 	uv_poll_t pid_poll; /* initialised while polling */
 	bool polling, closing;
 	struct conn *conn;     /* borrowed; NULL: the job is not connected */
+	uint64_t serial;       /* of the last one; 0: there was none in this life */
 	uint64_t gone_ns;      /* when the process was seen to be dead */
 	uint64_t left_bytes;   /* memory that it left then: shed.c */
 	uint64_t end_position; /* of the journal, behind END; 0: END is not flushed yet */

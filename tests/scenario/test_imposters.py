@@ -19,9 +19,12 @@ MAGIC, LANES = 0x31565250, 1152
 up = lambda n: n + 4095 & ~4095
 def start_of(pid):
     return int(open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[19])
-def offer(agent, drops, pid, start):
+def connected(agent):
     s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     s.connect(agent)
+    return s
+def offer(agent, drops, pid, start, s=None):
+    s = s or connected(agent)
     s.send(struct.pack("<IHHIIIIQ16s16s32s16s", MAGIC, 1, 112, 0x10003, 0, 1, 0, 1, b"", b"", b"peer", b""))
     while (m := s.recv(8192))[4:6] != b"\\2\\0":
         pass
@@ -75,6 +78,30 @@ def test_a_ring_ends_no_other_users(shared):  # noqa: F811
     p.stdin.write("\n")
     p.stdin.flush()
     until("the first goes on", lambda: drops(shared) == [(0, 7), (NOBODY, 2)])
+    p.communicate(timeout=WAIT)
+
+
+LATE = """
+me = os.getpid(), start_of(os.getpid())
+early = connected(sys.argv[1])
+second = offer(sys.argv[1], 2, *me)
+offer(sys.argv[1], 1, *me, early)[0].close()
+print("there", flush=True)
+sys.stdin.readline()
+second[2](7)
+sys.stdin.readline()
+"""
+
+
+def test_the_program_before_execve_is_heard_last(shared):  # noqa: F811
+    """It had connected, and was held up before it said anything: that ends it, and not the program that came after it."""
+    shared.root_job.kill()
+    until("root's job is over", lambda: not drops(shared))
+    p = peer(shared, LATE)
+    until("the first has ended", lambda: drops(shared) == [(0, 2)])
+    p.stdin.write("\n")
+    p.stdin.flush()
+    until("the second goes on", lambda: drops(shared) == [(0, 7)])
     p.communicate(timeout=WAIT)
 
 
