@@ -449,9 +449,12 @@ static bool is_ours(const msgpack_object *job, int64_t id)
 	return false;
 }
 
-/* The daemon may not know yet that a process ended. Its pids are ours only in the same pid
- * namespace. */
-static bool is_running(const struct run *r, const msgpack_object *job)
+/* What helps a program ends as it sees that the program did: Python's multiprocessing has some. */
+#define LEAVES_MS 200
+
+/* After *left_ms, of which all is used up by the first that does not end. The daemon may not know yet that a
+ * process ended. Its pids are ours only in the same pid namespace. */
+static bool is_running(const struct run *r, const msgpack_object *job, int *left_ms)
 {
 	char ended[16];
 	struct pollfd p = {.fd = -1, .events = POLLIN};
@@ -461,7 +464,8 @@ static bool is_running(const struct run *r, const msgpack_object *job)
 		rpc_daemon_state(rpc_daemon(r->rpc)->pid) != 0)
 		p.fd = (int)syscall(SYS_pidfd_open, (pid_t)wire_u64_or(job, "pid", 0), 0);
 	if (p.fd >= 0) {
-		running = poll(&p, 1, 0) == 0;
+		running = poll(&p, 1, *left_ms) == 0;
+		*left_ms = running ? 0 : *left_ms;
 		(void)close(p.fd);
 	}
 	return running;
@@ -473,6 +477,7 @@ static void look_at_jobs(struct run *r)
 	struct rpc_reply reply = {.fd = -1};
 	const msgpack_object *jobs;
 	struct err e;
+	int left_ms = LEAVES_MS;
 	uint32_t i, n = 0;
 	uint64_t pid = 0;
 
@@ -488,7 +493,7 @@ static void look_at_jobs(struct run *r)
 			continue;
 		if (r->gpu_text[0] == '\0')
 			wire_text(j, "gpu_text", r->gpu_text, sizeof(r->gpu_text));
-		if (is_running(r, j)) {
+		if (is_running(r, j, &left_ms)) {
 			pid = wire_u64_or(j, "pid", 0);
 			n++;
 		}
