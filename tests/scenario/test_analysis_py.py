@@ -58,7 +58,7 @@ print(json.dumps({
     "graph": [total(graph), sum(map(total, graph["children"]))], "verdicts": [v.type for v in a.bottlenecks()],
     "high": a.bottlenecks("HIGH"), "fine": an.check("kineto.protond").source,
     "failed": said(lambda: an.check("kineto.protond", max_idle=0.2)), "gate": said(lambda: an.check("kineto.protond", gate="MEDIUM")),
-    "none": said(lambda: an.open("nobody")), "no": said(lambda: a.bottlenecks("BAD")), "lacks": said(a.series),
+    "none": said(lambda: an.open("nobody")), "no": said(lambda: a.bottlenecks("BAD")), "held": len(a.series()),
     "demo": [(s["name"], len(s["t"]), s["v"][:2]) for s in an.open("demo").series("loss")], "cpu": [an.open("demo").idle(), an.open("demo").efficiency()],
     "last": [an.open("@last").source, an.open("@last").summary()["name"]],
     "steps": [[s["step"], s["told"]["loss"]] for s in an.open("demo").steps()][:2], "rates": an.open("demo").throughput(), "every": [s["step"] for s in a.steps(every="20ms")],
@@ -96,7 +96,7 @@ def test_answers_as_python(world):
     assert got["failed"][0] == "Failed" and "idle for 98." in got["failed"][1], got["failed"]
     assert got["gate"][0] == "Failed" and "MEDIUM gpu_idle: " in got["gate"][1]
     assert got["none"][0] == "Error" and "no session 'nobody'" in got["none"][1]
-    assert got["no"] == ["ValueError", "severity is one of HIGH, MEDIUM, LOW"] and "no numbers over time" in got["lacks"][1]
+    assert got["no"] == ["ValueError", "severity is one of HIGH, MEDIUM, LOW"] and got["held"] > 0
     assert got["demo"] == [["loss", 24, [1.0, 0.5]]] and got["cpu"] == [None, {}]
     assert "no GPU's time is known" in got["unknown"][1]
     assert got["last"] == ["1", "demo"], "pinned: another may become the last meanwhile"
